@@ -1,14 +1,13 @@
 //! Connections of tasks: deadlines, receiving, sending, files.
 
+mod files;
 mod receiving;
 
 use std::convert::Infallible;
-use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::OwnedFd;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,7 +17,6 @@ use gustnado_reactor::{
 use rustix::net::sockopt;
 
 use crate::exec::executor::context::{self, Alarm, WorkerContext};
-use crate::exec::task::yield_now;
 use crate::exec::timers::time::Now;
 use crate::exec::waits::WaitsOn;
 use crate::exec::worker::evictions::{EvictionAnswer, EvictionQuestion};
@@ -28,15 +26,6 @@ use crate::net::connection_id::ConnectionId;
 use crate::net::idleness::{Idleness, disturbance};
 use crate::net::progress_timeout::ProgressTimeout;
 use crate::net::send_watch::SendWatch;
-
-/// Most bytes handed to one `sendfile`, after which other tasks have their turn: whole pages within
-/// one packet of loopback. More of them at once let a reader of many connections run dry and sleep,
-/// and each packet wakes it: four times the CPU for 256 KB (docs/results/large-files.md).
-const FILE_STEP: u64 = 60 << 10;
-/// What is left after a step goes with it if it is less than this.
-const FILE_REST: u64 = 8 << 10;
-/// Most bytes read at once where `sendfile` cannot be used.
-const COPY_STEP: usize = 64 << 10;
 
 /// A connection of the running task. Its deadline bounds every operation; when the server ends,
 /// operations fail with [`ConnectionError::Ending`].
@@ -211,104 +200,6 @@ impl Connection {
     pub async fn send(&mut self, out: Box<SendBuf>) -> Result<(), ConnectionError> {
         self.start_send(out);
         poll_fn(|_| self.poll_sent()).await
-    }
-
-    /// Sends the bytes of `file` from `offset` to `end`, never holding more than a step of them.
-    ///
-    /// - `offset`: moves along, so that a send that was too slow can be taken up again.
-    ///
-    /// # Errors
-    /// [`ConnectionError`]; `FileTruncated` if the file ends before that.
-    pub async fn send_file(
-        &mut self,
-        file: &File,
-        offset: &mut u64,
-        end: u64,
-        patience: ProgressTimeout,
-    ) -> Result<(), ConnectionError> {
-        let start = *offset;
-        let mut watch = SendWatch::new(self.now.mono_ms);
-        self.expect_file_step(&watch, patience, 0);
-        while *offset < end {
-            let left = end - *offset;
-            let step = if left < FILE_STEP + FILE_REST { left } else { FILE_STEP };
-            let step = usize::try_from(step).unwrap_or(COPY_STEP);
-            let sent = poll_fn(|_| {
-                self.attempt(WaitsOn::SocketWrite, Idleness::Busy, |reactor, io, _, ctx| {
-                    if !ctx.may_operate() {
-                        return Poll::Pending;
-                    }
-                    let sent = reactor.sendfile(io, file.as_fd(), offset, step, ctx.token());
-                    if let Poll::Ready(Ok(bytes)) = &sent {
-                        ctx.charge_bytes(*bytes);
-                    }
-                    if *offset >= end {
-                        reactor.file_sent(io);
-                    }
-                    sent
-                })
-            })
-            .await;
-            match sent {
-                Ok(0) => return Err(ConnectionError::FileTruncated),
-                Ok(_) => {}
-                Err(ConnectionError::TimedOut) => {
-                    let of_file = Some((end - start, end - *offset));
-                    if !self.look_at_send(&mut watch, patience, of_file) {
-                        return Err(ConnectionError::TimedOut);
-                    }
-                    continue;
-                }
-                Err(ConnectionError::Broken(error))
-                    if error.kind() == io::ErrorKind::Unsupported =>
-                {
-                    let step = step.min(COPY_STEP);
-                    *offset += self.copy_file(file, *offset, step, patience).await?;
-                }
-                Err(error) => return Err(error),
-            }
-            if *offset < end {
-                watch.note_progress(self.now.mono_ms);
-                self.expect_file_step(&watch, patience, *offset - start);
-                yield_now().await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets when a step of a file is looked at, should it take long.
-    fn expect_file_step(&mut self, watch: &SendWatch, patience: ProgressTimeout, sent: u64) {
-        let now_ms = self.now.mono_ms;
-        let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
-        self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
-    }
-
-    /// Reads a step of a file and sends it.
-    async fn copy_file(
-        &mut self,
-        file: &File,
-        at: u64,
-        step: usize,
-        patience: ProgressTimeout,
-    ) -> Result<u64, ConnectionError> {
-        let mut out = Self::outgoing();
-        out.bytes.resize(step, 0);
-        let read = file.read_at(&mut out.bytes, at).map_err(ConnectionError::Broken)?;
-        out.bytes.truncate(read);
-        if read == 0 {
-            return Err(ConnectionError::FileTruncated);
-        }
-        self.start_send(out);
-        let mut watch = SendWatch::new(self.now.mono_ms);
-        self.set_deadline(self.now.mono_ms + patience.first_look_ms());
-        loop {
-            match poll_fn(|_| self.poll_sent()).await {
-                Ok(()) => return Ok(read as u64),
-                Err(ConnectionError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// Returns the deadline has come during a send: looks at how far it has come, and sets the next
