@@ -24,7 +24,7 @@ pub trait GateRequest {
     /// Calls `read` with its path in canonical form, if it has one.
     fn with_path(&self, read: &mut dyn FnMut(&str));
 
-    /// Returns its client's address, if it is known.
+    /// Returns its client's address; `None` if it is unknown, or a trusted proxy does not say it.
     fn client(&self) -> Option<Endpoint>;
 
     /// Returns whether its connection is of a proxy on this machine that is not trusted.

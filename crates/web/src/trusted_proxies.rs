@@ -30,6 +30,8 @@ struct Hop {
     address: Option<SocketAddr>,
     /// The number of entries to the right of its own.
     behind: usize,
+    /// Whether a trusted proxy has named who asked it by something that is not an address.
+    asked_by_unknown: bool,
 }
 
 impl TrustedProxies {
@@ -49,12 +51,25 @@ impl TrustedProxies {
     /// Returns the address of the client of a request that came from `peer`. Without a port in the
     /// field it has port 0.
     pub fn client(&self, head: RequestView<'_>, peer: Endpoint) -> Endpoint {
-        let address = match self.fields {
-            _ if !self.trusted.has(&peer) => None,
-            ForwardedFields::XForwarded => self.walk_entries(head).address,
-            ForwardedFields::Forwarded => self.walk_elements(&elements(head)).address,
-        };
-        address.map_or(peer, Endpoint::Tcp)
+        let hop = self.hop(head, &peer);
+        hop.and_then(|hop| hop.address).map_or(peer, Endpoint::Tcp)
+    }
+
+    /// Returns the same, but `None` where a trusted proxy does not say who asked it: then the last
+    /// known proxy is not the client, and has rights of its own.
+    pub fn known_client(&self, head: RequestView<'_>, peer: Endpoint) -> Option<Endpoint> {
+        match self.hop(head, &peer) {
+            Some(hop) if hop.asked_by_unknown => None,
+            hop => Some(hop.and_then(|hop| hop.address).map_or(peer, Endpoint::Tcp)),
+        }
+    }
+
+    /// Returns the hop that is the client; `None` if the peer is not trusted.
+    fn hop(&self, head: RequestView<'_>, peer: &Endpoint) -> Option<Hop> {
+        self.trusted.has(peer).then(|| match self.fields {
+            ForwardedFields::XForwarded => self.walk_entries(head),
+            ForwardedFields::Forwarded => self.walk_elements(&elements(head)),
+        })
     }
 
     /// Returns the scheme of the client's request: `http` or `https`. `None` if no trusted proxy
@@ -119,10 +134,13 @@ impl TrustedProxies {
     /// Walks from the nearest to the first address that is not trusted, or to the last. An entry
     /// that is not an address ends the walk.
     fn walk(&self, addresses: impl Iterator<Item = Option<SocketAddr>>) -> Hop {
-        let mut hop = Hop { address: None, behind: 0 };
+        let mut hop = Hop { address: None, behind: 0, asked_by_unknown: false };
         for (behind, address) in addresses.enumerate() {
-            let Some(address) = address else { break };
-            hop = Hop { address: Some(address), behind };
+            let Some(address) = address else {
+                hop.asked_by_unknown = true;
+                break;
+            };
+            hop = Hop { address: Some(address), behind, asked_by_unknown: false };
             if !self.trusted.has_ip(address.ip()) {
                 break;
             }
@@ -145,7 +163,7 @@ fn entry<'h>(head: RequestView<'h>, name: &str, behind: usize) -> Option<&'h [u8
     entries.get(place).copied()
 }
 
-/// Returns all elements of Forwarded behind the last malformed line.
+/// Returns all elements of Forwarded behind the last malformed line, which is one that says nothing.
 fn elements(head: RequestView<'_>) -> Vec<Element<'_>> {
     let mut all = Vec::new();
     for (name, value) in head.fields() {
@@ -154,7 +172,7 @@ fn elements(head: RequestView<'_>) -> Vec<Element<'_>> {
         }
         match forwarded::elements(value) {
             Some(elements) => all.extend(elements),
-            None => all.clear(),
+            None => all = vec![Element::default()],
         }
     }
     all

@@ -144,9 +144,8 @@ impl Running {
 fn keep(old: &Config, new: &mut Config) -> Vec<&'static str> {
     let mut kept = Vec::new();
     for tunable in TUNABLES.iter().filter(|tunable| tunable.needs_restart()) {
-        let value = tunable.show(old);
-        if tunable.show(new) != value {
-            tunable.set(new, value.as_ref()).expect("a test sets every shown value again");
+        if tunable.show(new) != tunable.show(old) {
+            tunable.copy(old, new);
             kept.push(tunable.name);
         }
     }

@@ -355,6 +355,15 @@ fn what_needs_a_restart_stays_and_is_named(setup: Setup) {
     let reloaded = server.running().reload(wanted).expect("it is taken");
     assert_eq!(reloaded.kept, ["backlog", "workers"]);
     assert_eq!(reloaded.changed, ["hidden"]);
+    // Those that had no value have none again.
+    let text = format!("uds-mode = \"660\"\nuds-owner = \"root\"\ncontrol = \"c.sock\"\n{X}");
+    for _ in 0..2 {
+        let mut kept = reload(setup, &server, &folder, &text).kept;
+        kept.sort_unstable();
+        assert_eq!(kept, ["control", "uds-mode", "uds-owner"]);
+        assert_eq!(server.get("/x").text(), "x");
+    }
+    assert_eq!(reload(setup, &server, &folder, X).kept, [""; 0]);
 }
 
 fn a_request_under_way_ends_as_it_began(setup: Setup) {

@@ -241,7 +241,11 @@ impl GateRequest for Request {
     }
 
     fn client(&self) -> Option<Endpoint> {
-        Request::client(self)
+        let peer = self.peer()?;
+        match &self.peer.trusted_proxies {
+            Some(trusted_proxies) => trusted_proxies.known_client(self.view(), peer),
+            None => Some(peer),
+        }
     }
 
     fn is_through_stranger(&self) -> bool {

@@ -62,6 +62,34 @@ fn the_nearest_that_is_not_believed_is_the_client() {
     assert_eq!(all, "2.2.2.2:0 - -");
 }
 
+/// A proxy that does not say who asked it is not the client: it may be let in where nobody else is.
+#[test]
+fn who_is_not_named_is_nobody() {
+    for (fields, lines, wanted) in [
+        (ForwardedFields::XForwarded, "X-Forwarded-For: 192.0.2.9, unknown", None),
+        (ForwardedFields::XForwarded, "X-Forwarded-For: 192.0.2.9, _x, 10.0.0.7", None),
+        (ForwardedFields::XForwarded, "X-Forwarded-For: unknown, 192.0.2.9", Some("192.0.2.9:0")),
+        (ForwardedFields::XForwarded, "X-Forwarded-For: 10.0.0.3, 10.0.0.7", Some("10.0.0.3:0")),
+        (ForwardedFields::XForwarded, "Accept: */*", Some("10.0.0.1:5")),
+        (ForwardedFields::Forwarded, "Forwarded: for=192.0.2.9, for=unknown;proto=https", None),
+        (ForwardedFields::Forwarded, "Forwarded: for=1.1.1.1;host=\", for=192.0.2.9", None),
+        (
+            ForwardedFields::Forwarded,
+            "Forwarded: for=1.1.1.1;host=\"|Forwarded: for=192.0.2.9",
+            Some("192.0.2.9:0"),
+        ),
+        (ForwardedFields::Forwarded, "Accept: */*", Some("10.0.0.1:5")),
+    ] {
+        let trusted = Networks::of(&["10.0.0.0/8".to_owned()]).expect("well-formed");
+        let trusted_proxies = TrustedProxies { trusted, fields };
+        let lines = lines.replace('|', "\r\n");
+        let request = of(&format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n"));
+        let peer = Endpoint::Tcp("10.0.0.1:5".parse().expect("an address"));
+        let client = trusted_proxies.known_client(request.view(), peer);
+        assert_eq!(client.map(|client| client.to_string()).as_deref(), wanted, "{lines}");
+    }
+}
+
 #[test]
 fn scheme_and_host_are_of_the_same_hop() {
     for (lines, wanted) in [
