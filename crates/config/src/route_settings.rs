@@ -154,6 +154,13 @@ impl RouteTuning {
         self.changes.splice(0..0, outer.changes.iter().cloned());
     }
 
+    /// Returns whether these are the very changes of another one, which was cloned: not some that
+    /// happen to be alike.
+    pub fn is_that_of(&self, other: &Self) -> bool {
+        let mut pairs = self.changes.iter().zip(&other.changes);
+        self.changes.len() == other.changes.len() && pairs.all(|(one, of)| Arc::ptr_eq(one, of))
+    }
+
     /// Returns whether nothing is changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()

@@ -106,6 +106,12 @@ fn expand(text: &str, variables: Variables<'_>) -> Result<Expanded, String> {
                  ${{ itself"
             ));
         }
+        if default.is_some_and(|default| default.contains("${")) {
+            return Err(format!(
+                "expected a text as the default of {name}, found another ${{ in it; write what it \
+                 stands for"
+            ));
+        }
         let value = match variables(name).map(OsString::into_string) {
             Some(Ok(value)) => Some(value),
             Some(Err(_)) => {
@@ -193,6 +199,7 @@ mod tests {
             ("${1A}", "found ${1A}"),
             ("${A B}", "write $${ for ${ itself"),
             ("${A-b}", "expected ${NAME} or ${NAME:-default}"),
+            ("${NONE:-${A}/www}", "expected a text as the default of NONE, found another ${ in it"),
         ] {
             let found = expanded(text).expect_err(text);
             assert!(found.contains(part), "{text}: {found}");

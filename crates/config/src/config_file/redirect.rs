@@ -61,13 +61,21 @@ impl Template {
 
     /// Returns where a request is led to. A query goes along, unless the template has one.
     ///
-    /// - `raw_param`: the part of the request's path that has a name, as it was sent.
+    /// - `raw_param`: the part of the request's path that has a name, as it was sent. Within the
+    ///   template's query it is one value, whatever a path may have.
     /// - `raw_query`: the request's query, as it was sent.
     pub fn location(&self, raw_param: impl Fn(&str) -> String, raw_query: Option<&str>) -> String {
         let mut location = String::new();
+        let mut is_query = false;
         for piece in &self.pieces {
             match piece {
-                TemplatePiece::Text(text) => location.push_str(text),
+                TemplatePiece::Text(text) => {
+                    is_query |= text.contains('?');
+                    location.push_str(text);
+                }
+                TemplatePiece::Param(name) if is_query => {
+                    raw_param(name).chars().for_each(|letter| push_value(&mut location, letter));
+                }
                 TemplatePiece::Param(name) => location.push_str(&raw_param(name)),
             }
         }
@@ -77,10 +85,21 @@ impl Template {
             location = format!("/{}", location.trim_start_matches(['/', '\\']));
         }
         if let Some(query) = raw_query.filter(|_| !self.has_query) {
-            location.push('?');
-            location.push_str(query);
+            let end = location.find('#').unwrap_or(location.len());
+            location.insert_str(end, &format!("?{query}"));
         }
         location
+    }
+}
+
+/// Adds a letter of a path to the value of a query, where some divide one pair from the next.
+fn push_value(query: &mut String, letter: char) {
+    match letter {
+        '&' => query.push_str("%26"),
+        '=' => query.push_str("%3D"),
+        '+' => query.push_str("%2B"),
+        ';' => query.push_str("%3B"),
+        letter => query.push(letter),
     }
 }
 
@@ -114,6 +133,20 @@ mod tests {
         for text in ["/", "/new", "/a/{id}/b/{rest}", "https://x.org/{rest}?y={id}", "http://x"] {
             assert_eq!(read(text).expect("well formed").to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_part_of_the_path_is_one_value_of_a_query() {
+        let location = |text: &str, query| {
+            let template = read(text).expect("well formed");
+            let param = |name: &str| if name == "id" { "7&a=b+c;d" } else { "x/y" }.to_owned();
+            template.location(param, query)
+        };
+        assert_eq!(location("/u?id={id}&tab=x", None), "/u?id=7%26a%3Db%2Bc%3Bd&tab=x");
+        assert_eq!(location("/u?of={rest}", Some("p=1")), "/u?of=x/y");
+        assert_eq!(location("/u/{id}", Some("p=1")), "/u/7&a=b+c;d?p=1");
+        assert_eq!(location("/u#top", Some("p=1")), "/u?p=1#top");
+        assert_eq!(location("/u#top", None), "/u#top");
     }
 
     #[test]

@@ -82,7 +82,8 @@ fn read_setting(
         (Field::Switch { .. }, DeValue::String(text)) if is_interpolated => {
             Some(text.as_ref().into())
         }
-        (Field::Switch { .. }, _) => None,
+        // (No path at all would be no password, where a file of them was meant.)
+        (Field::Switch { .. } | Field::Path { .. }, _) => None,
         (Field::Number { .. }, DeValue::Integer(number)) => {
             let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
             number.map(|number| number.to_string().into())
@@ -95,7 +96,7 @@ fn read_setting(
         _ => tunable.takes(),
     };
     let found = found(value.get_ref());
-    let leave = without(tunable);
+    let leave = remedy(tunable, &variables);
     let Some(value) = text else {
         reader.problem(line, format!("{name}: expected {expected}, found {found}; {leave}"));
         return None;
@@ -145,11 +146,12 @@ fn pages_of(
     (reader.problems.len() == before).then_some(pages)
 }
 
-/// Returns the remedy for a wrong value: the default.
-fn without(tunable: &Tunable) -> String {
-    match tunable.default {
-        "" => "leave it out for none".to_owned(),
-        default => format!("leave it out for {default}"),
+/// Returns the remedy for a wrong value: another one of the variables in it, or the default.
+fn remedy(tunable: &Tunable, variables: &[String]) -> String {
+    match (variables, tunable.default) {
+        ([], "") => "leave it out for none".to_owned(),
+        ([], default) => format!("leave it out for {default}"),
+        (names, _) => format!("set {} to that", names.join(" and ")),
     }
 }
 
@@ -193,8 +195,10 @@ fn read_items(
         // One variable may hold several, as the setting's own variable does.
         let all = found.split(',').map(str::trim).filter(|one| !one.is_empty());
         let all: Vec<&str> = if is_interpolated { all.collect() } else { vec![found] };
-        if !all.iter().all(|one| allowed(one) && !one.contains(',')) {
-            reader.problem(line, format!("{name}: expected {what}, found {found:?}"));
+        // No network at all would be every network, where some were meant.
+        if all.is_empty() || !all.iter().all(|one| allowed(one) && !one.contains(',')) {
+            let remedy = if all.is_empty() { "; set the variable to that" } else { "" };
+            reader.problem(line, format!("{name}: expected {what}, found {found:?}{remedy}"));
         }
         items.extend(all.into_iter().map(|one| (one.to_owned(), line)));
     }

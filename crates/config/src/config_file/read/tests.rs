@@ -17,6 +17,7 @@ fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn of_test(name: &str) -> Option<OsString> {
     match name {
         "PORT_OF_TEST" => Some("81".into()),
+        "EMPTY_OF_TEST" => Some("".into()),
         "DB_PASSWORD" => Some("hunter2\"".into()),
         _ => None,
     }
@@ -167,6 +168,26 @@ fn values_of_the_environment_are_read_and_their_mistakes_have_lines() {
     // Never in keys.
     let found = problems(&[("site.toml", "\"${PORT_OF_TEST}\" = 1\n")]);
     assert!(found[0].contains("no key is called \"${PORT_OF_TEST}\""), "{found:?}");
+}
+
+/// No network would be every network, and no file of passwords no password.
+#[test]
+fn a_variable_that_is_empty_opens_nothing() {
+    let text = "allow = [\"${EMPTY_OF_TEST}\"]\ndeny = [\"10.0.0.1\", \"${EMPTY_OF_TEST}\"]\n\
+                forbidden = \"${EMPTY_OF_TEST}\"\nbasic-auth = \"${EMPTY_OF_TEST}\"\n\
+                signed-urls = \"${EMPTY_OF_TEST:-}\"\ntls-client-ca = \"\"\n";
+    let found = problems(&[("site.toml", text)]);
+    assert_eq!(found.len(), 6, "{found:?}");
+    for (line, (found, name)) in found
+        .iter()
+        .zip(["allow", "deny", "forbidden", "basic-auth", "signed-urls", "tls-client-ca"])
+        .enumerate()
+    {
+        assert!(
+            found.starts_with(&format!("site.toml:{}: {name}: expected ", line + 1)),
+            "{found}"
+        );
+    }
 }
 
 #[test]
