@@ -90,7 +90,7 @@ pub use content_type::ContentType;
 pub use error::FilesError;
 pub use folders::{FolderCounts, Folders};
 pub use headers::FolderHeaders;
-pub use lone_file::respond_with_file;
+pub use lone_file::{respond_with_file, respond_with_whole_file};
 pub use open_file::OpenFile;
 pub use options::FileOptions;
 pub use pieces::{Pieces, PiecesFailed};

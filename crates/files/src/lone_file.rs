@@ -29,6 +29,15 @@ pub fn respond_with_file(path: &Path, request: RequestView<'_>, now: Now) -> Fil
     }
 }
 
+/// Responds with all of such a file, whatever a request asks for; with its status alone if it
+/// cannot be read.
+pub fn respond_with_whole_file(path: &Path, now: Now) -> FileResponse {
+    match load_file(path, now) {
+        Ok(file) => FileResponse::whole(Arc::new(file)),
+        Err(failure) => FileResponse::new(failure.status()),
+    }
+}
+
 fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
     let not_found = Failure::Disk(Errno::NOENT);
     let name = path.file_name().ok_or(not_found)?.as_bytes();

@@ -20,27 +20,35 @@ pub fn prepared(
     origin: RequestSource<'_>,
 ) -> Response {
     response.open_file(parts.view(), now);
-    if response.wants_page() { with_page(response, parts, pages, lines, origin) } else { response }
+    if !response.wants_page() {
+        return response;
+    }
+    with_page(response, parts, pages, (lines, now), origin)
 }
 
 /// Adds the page for the status of a response: the application's, or the standard one.
 #[cold]
 fn with_page(
-    response: Response,
+    mut response: Response,
     parts: &RequestHeadRef,
     pages: &Pages,
-    lines: &[u8],
+    (lines, now): (&[u8], Now),
     origin: RequestSource<'_>,
 ) -> Response {
     let status = response.status;
     let made = pages.of(status).and_then(|page| {
         let origin = RequestPeer::lent(origin);
         let request = Request::new(parts.clone(), Body::empty(), origin);
-        contained(|| page(&request, status))
+        let mut page = contained(|| page(&request, status))?;
+        page.open_page(now).then_some(page)
     });
     let hint = response.extras.as_ref().and_then(|extras| extras.hint);
     let mut page = made.unwrap_or_else(|| error_page(status, hint, (lines, &response.fields)));
     page.status = status;
+    // The type is the page's: what said it of no content at all does not know the page.
+    if response.header_value("Content-Type").is_some() {
+        response.remove_header("Content-Type");
+    }
     let of_page = std::mem::replace(&mut page.fields, response.fields);
     if !of_page.is_empty() {
         page.fields.to_mut().extend(&of_page);

@@ -25,6 +25,7 @@ on_every_server!(
     a_link_may_run_around_a_handler_of_any_kind,
     a_link_may_be_meant_for_some_requests_only,
     errors_have_pages,
+    a_page_for_errors_may_be_a_file,
     routes_can_be_swapped_while_they_serve,
     routes_that_conflict_are_refused_by_name,
     asterisk_form_asks_for_the_server_itself,
@@ -306,6 +307,37 @@ fn errors_have_pages(setup: Setup) {
     assert_eq!(refused.expect_field("allow"), "GET, HEAD, OPTIONS");
     let plain = Server::routes(setup.config(), Routes::new());
     assert!(plain.get("/").text().contains("404"), "the usual page");
+}
+
+/// Its file is sent whole, whatever the request asks for, and the connection goes on.
+fn a_page_for_errors_may_be_a_file(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("404.html", "<p>gone");
+    folder.file("large.html", "x".repeat(200_000));
+    let file = |name: &str| folder.root().join(name);
+    let (small, large, none) = (file("404.html"), file("large.html"), file("none.html"));
+    let routes = Routes::new()
+        .get("/busy", |_: &Request| Status::SERVICE_UNAVAILABLE)
+        .get("/failed", |_: &Request| Status::INTERNAL_SERVER_ERROR)
+        .error_page(Status::NOT_FOUND, move |_: &Request, _| Response::file(&small))
+        .error_page(Status::SERVICE_UNAVAILABLE, move |_: &Request, _| Response::file(&large))
+        .error_pages(move |_: &Request, _| Response::file(&none));
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for fields in ["", "Range: bytes=0-1\r\n", "If-None-Match: *\r\n"] {
+        for (path, status, length) in [("/none", 404, 7), ("/busy", 503, 200_000)] {
+            let answer = client.ask(request("GET", path, fields));
+            assert_eq!((answer.status, answer.body.len()), (status, length), "{path} {fields}");
+            assert_eq!(answer.count("content-type"), 1);
+            assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
+            assert_eq!((answer.field("etag"), answer.field("content-range")), (None, None));
+        }
+    }
+    let answer = client.get("/failed");
+    assert_eq!(answer.status, 500);
+    assert!(answer.text().contains("Internal Server Error"), "the usual page");
+    client.send(request("HEAD", "/none", ""));
+    assert_eq!(client.read_head().expect_field("content-length"), "7");
 }
 
 fn routes_can_be_swapped_while_they_serve(setup: Setup) {

@@ -5,8 +5,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_files::{FileContent, FileResponse, Pieces, PiecesFailed, respond_with_file};
+use gustnado_files::{
+    FileContent, FileResponse, Pieces, PiecesFailed, respond_with_file, respond_with_whole_file,
+};
 use gustnado_http::request::RequestView;
+use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 
 use super::{Content, Response, Streamed};
@@ -28,6 +31,20 @@ impl Response {
             }
         }
         (self.status, self.content) = (found.status, found.content);
+    }
+
+    /// Opens the file of a page, if the content is one by its path; returns whether there is one to
+    /// be sent. A page has its type, but neither validators nor parts. Waits for the disk.
+    pub fn open_page(&mut self, now: Now) -> bool {
+        let Content::Path(path) = &self.content else { return true };
+        let found = Self::from(respond_with_whole_file(path, now));
+        if let Some(kind) = found.header_value("Content-Type")
+            && self.header_value("Content-Type").is_none()
+        {
+            _ = self.try_header("Content-Type", kind);
+        }
+        self.content = found.content;
+        found.status == Status::OK
     }
 }
 

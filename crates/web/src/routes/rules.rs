@@ -20,7 +20,12 @@ pub(super) fn middleware(rules: HeaderRules) -> Option<Middleware> {
 fn apply(rules: &HeaderRules, request: &Request, response: &mut Response) {
     let path = request.parts().path().ok();
     let path = path.as_ref().map(CanonicalPath::as_str);
-    let kind = response.header_value("Content-Type").map(<[u8]>::to_vec);
+    let kind = if response.wants_page() {
+        // The page is put in later, and is HTML unless the application has another one.
+        Some(b"text/html".to_vec())
+    } else {
+        response.header_value("Content-Type").map(<[u8]>::to_vec)
+    };
     let status = response.status_number();
     for rule in rules.of(path, request.method(), status, kind.as_deref()) {
         rule.remove.iter().for_each(|name| response.remove_header(name));
