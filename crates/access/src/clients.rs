@@ -118,8 +118,8 @@ impl ClientRates {
 }
 
 /// What counts as one client.
-#[derive(Hash)]
-enum ClientNetwork {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ClientNetwork {
     V4(u32),
     /// The bits of the prefix, others zero.
     V6(u128),
@@ -128,7 +128,7 @@ enum ClientNetwork {
 }
 
 impl ClientNetwork {
-    fn of(client: Option<&Endpoint>, prefix: u32) -> Self {
+    pub(crate) fn of(client: Option<&Endpoint>, prefix: u32) -> Self {
         let Some(Endpoint::Tcp(address)) = client else { return Self::Unknown };
         match address.ip().to_canonical() {
             IpAddr::V4(ip) => Self::V4(ip.to_bits()),

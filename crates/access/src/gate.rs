@@ -21,8 +21,8 @@ pub trait GateRequest {
     /// Returns its head.
     fn view(&self) -> RequestView<'_>;
 
-    /// Calls `read` with its path in canonical form, if it has one.
-    fn with_path(&self, read: &mut dyn FnMut(&str));
+    /// Calls `read` with the path that was sent, in canonical form, and its query; if it has one.
+    fn with_sent_target(&self, read: &mut dyn FnMut(&str, &[u8]));
 
     /// Returns its client's address; `None` if it is unknown, or a trusted proxy does not say it.
     fn client(&self) -> Option<Endpoint>;
@@ -59,12 +59,14 @@ impl Gate {
     /// Creates the gate of the settings.
     ///
     /// - `outer`: the one of what is around, whose parts are shared where the settings are alike.
+    /// - `passwords`: one that asks for the same passwords.
     ///
     /// # Errors
     /// [`AccessError`]: a setting or a file cannot be used.
     pub fn new(
         settings: &AccessSettings,
         outer: Option<&Self>,
+        passwords: Option<&Self>,
         counts: &Arc<AccessCounts>,
     ) -> Result<Self, AccessError> {
         let alike = |same: fn(&AccessSettings, &AccessSettings) -> bool| {
@@ -82,7 +84,7 @@ impl Gate {
             let realm = &settings.basic_auth_realm;
             read(settings.basic_auth.as_ref(), |path| Passwords::read(path, realm))
         };
-        let passwords = match alike(has_same_passwords) {
+        let passwords = match passwords.or_else(|| alike(has_same_passwords)) {
             Some(outer) => outer.passwords.clone(),
             None => read_passwords()?,
         };
@@ -165,8 +167,10 @@ impl Gate {
     fn signature_refusal(&self, request: &dyn GateRequest, now: Now) -> Option<GateResponse> {
         let keys = self.keys.as_ref()?;
         let mut outcome = Err(Refusal::Signature);
-        let query = request.view().query().unwrap_or_default();
-        request.with_path(&mut |path| outcome = keys.check(path, query, now.unix_secs));
+        let method = request.view().method_token();
+        request.with_sent_target(&mut |path, query| {
+            outcome = keys.check(method, (path, query), now.unix_secs);
+        });
         let refusal = outcome.err()?;
         self.counts.add(refusal);
         Some(match refusal {
@@ -214,17 +218,9 @@ impl Gate {
         }
     }
 
-    /// Returns whether a gate checks passwords as another does.
-    pub fn shares_passwords_with(&self, other: &Self) -> bool {
-        match (&self.passwords, &other.passwords) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
-    }
-
-    /// Returns how many passwords may be checked at a time.
-    pub fn password_threads(&self) -> usize {
-        self.settings.basic_auth_threads
+    /// Returns whether it asks for the passwords that settings name.
+    pub fn asks_for_passwords_of(&self, settings: &AccessSettings) -> bool {
+        self.passwords.is_some() && has_same_passwords(&self.settings, settings)
     }
 }
 

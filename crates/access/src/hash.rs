@@ -90,6 +90,15 @@ impl PasswordHash {
         Ok(Self::Argon2(text.to_owned()))
     }
 
+    /// Returns the part that says how long a check takes.
+    pub(crate) fn cost(&self) -> &str {
+        match self {
+            Self::Bcrypt(hash) => &hash[..6],
+            // Salt and output are behind it.
+            Self::Argon2(hash) => hash.rsplitn(3, '$').last().unwrap_or(hash),
+        }
+    }
+
     /// Returns whether a password is the one of the hash. It takes some tenths of a second.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {
         match self {

@@ -16,12 +16,15 @@ use crate::verified::Verified;
 const SETTING: &str = "basic-auth";
 /// The most users of a file.
 const USERS_MAX: usize = 100_000;
+/// The most costs of hashes that unknown users may have.
+const COSTS_MAX: usize = 16;
 
 /// Users with the hashes of their passwords.
 pub struct Passwords {
     users: HashMap<Box<[u8]>, PasswordHash, RandomState>,
-    /// Stands in for that of an unknown user, whose check has to take as long.
-    stand_in: PasswordHash,
+    /// One of each cost. They stand in for those of unknown users, whose checks have to take as
+    /// long as if they were known.
+    stand_ins: Vec<PasswordHash>,
     verified: Verified,
     checks: Arc<Checks>,
     /// The value of `WWW-Authenticate` (RFC 7617 §2).
@@ -42,7 +45,7 @@ impl Passwords {
     pub fn read(path: &Path, realm: &str) -> Result<Self, AccessError> {
         let text = lines::read(SETTING, path)?;
         let mut users = HashMap::default();
-        let mut stand_in = None;
+        let mut stand_ins: Vec<PasswordHash> = Vec::new();
         for (line, entry) in lines::entries(&text) {
             let problem = |problem: String| AccessError::Line {
                 setting: SETTING,
@@ -58,7 +61,10 @@ impl Passwords {
                     )
                 })?;
             let hash = PasswordHash::parse(hash.trim()).map_err(problem)?;
-            stand_in.get_or_insert_with(|| hash.clone());
+            let is_known = stand_ins.iter().any(|known| known.cost() == hash.cost());
+            if !is_known && stand_ins.len() < COSTS_MAX {
+                stand_ins.push(hash.clone());
+            }
             if users.insert(user.as_bytes().into(), hash).is_some() {
                 return Err(problem(format!("the user {user:?} is there twice; leave one out")));
             }
@@ -68,14 +74,16 @@ impl Passwords {
                 )));
             }
         }
-        let stand_in = stand_in.ok_or(AccessError::Empty {
-            setting: SETTING,
-            path: path.to_owned(),
-            expected: "at least one user",
-            remedy: "add a line with `gustnado passwd`",
-        })?;
+        if users.is_empty() {
+            return Err(AccessError::Empty {
+                setting: SETTING,
+                path: path.to_owned(),
+                expected: "at least one user",
+                remedy: "add a line with `gustnado passwd`",
+            });
+        }
         let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-        Ok(Self { users, stand_in, verified: Verified::new()?, checks: Arc::default(), challenge })
+        Ok(Self { users, stand_ins, verified: Verified::new()?, checks: Arc::default(), challenge })
     }
 
     /// Returns the value of `WWW-Authenticate`.
@@ -97,12 +105,20 @@ impl Passwords {
     /// too, and must not run on a worker.
     pub fn verify(&self, credentials: &Credentials, now_ms: u64) -> bool {
         let known = self.users.get(credentials.user());
-        let is_right = known.unwrap_or(&self.stand_in).verify(credentials.password());
+        let hash = known.unwrap_or_else(|| self.stand_in(credentials.user()));
+        let is_right = hash.verify(credentials.password());
         let is_right = is_right && known.is_some();
         if is_right {
             self.verified.add(credentials.whole(), now_ms);
         }
         is_right
+    }
+
+    /// Returns the hash that an unknown user's password is compared with: always the same one, and
+    /// nobody outside can tell which.
+    fn stand_in(&self, user: &[u8]) -> &PasswordHash {
+        let tag = self.verified.tag(user);
+        &self.stand_ins[usize::from(tag[0]) % self.stand_ins.len()]
     }
 }
 
@@ -143,6 +159,22 @@ mod tests {
             assert!(!passwords.verify(&wrong, 0) && !passwords.are_known(&wrong, 0));
         }
         assert_eq!(passwords.challenge(), "Basic realm=\"here\", charset=\"UTF-8\"");
+    }
+
+    #[test]
+    fn an_unknown_user_costs_what_one_of_the_file_costs() {
+        let argon2 = crate::hash_password("bob", "x", crate::HashKind::Argon2).expect("a line");
+        let passwords = read(&format!("ann:{HASH}\neve:{HASH}\n{argon2}\n")).expect("well formed");
+        let costs: Vec<&str> = passwords.stand_ins.iter().map(PasswordHash::cost).collect();
+        assert_eq!(costs, ["$2y$05", "$argon2id$v=19$m=19456,t=2,p=1"]);
+        let of_nobody = |number: u32| {
+            let user = format!("nobody{number}");
+            let cost = passwords.stand_in(user.as_bytes()).cost();
+            assert_eq!(cost, passwords.stand_in(user.as_bytes()).cost(), "always the same");
+            cost
+        };
+        let all: std::collections::HashSet<&str> = (0..100).map(of_nobody).collect();
+        assert_eq!(all.len(), 2, "as likely either");
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! URLs that are signed, and valid for a time: `/path?expires=UNIX&signature=…`.
 //!
-//! The signature is HMAC-SHA-256 (RFC 2104) over the canonical path and the end of its time, so a
-//! URL is good for every method and every spelling of its path, and other parts of its query may
-//! change.
+//! The signature is HMAC-SHA-256 (RFC 2104) over the canonical path, the end of its time, the rest
+//! of its query, and the method unless that only reads. So a URL is good for every spelling of its
+//! path, and opens nothing that was not signed: no archive of a folder, and no upload.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use gustnado_http::fields::check_field;
 use gustnado_http::path::CanonicalPath;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -81,11 +82,17 @@ impl UrlKeys {
 
     /// Checks the signature in a query.
     ///
+    /// - `method`: as it was sent.
     /// - `path`: in canonical form.
     ///
     /// # Errors
     /// The refusal: there is no right signature, or its time is over.
-    pub(crate) fn check(&self, path: &str, query: &[u8], now_secs: u64) -> Result<(), Refusal> {
+    pub(crate) fn check(
+        &self,
+        method: &[u8],
+        (path, query): (&str, &[u8]),
+        now_secs: u64,
+    ) -> Result<(), Refusal> {
         let value = |name: &[u8]| {
             let mut pairs = query.split(|byte| *byte == b'&');
             pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
@@ -99,9 +106,11 @@ impl UrlKeys {
         let end_secs = number.filter(|_| is_number).ok_or(Refusal::Signature)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Refusal::Signature)?;
         // Every key is tried, in constant time each.
-        let is_signed = self.0.iter().fold(false, |found, key| {
-            mac(key, path, end_secs).verify_slice(&signature).is_ok() | found
-        });
+        let signed = signed_text(method, path, query, end_secs);
+        let is_signed = self
+            .0
+            .iter()
+            .fold(false, |found, key| mac(key, &signed).verify_slice(&signature).is_ok() | found);
         match is_signed {
             false => Err(Refusal::Signature),
             true if now_secs >= end_secs => Err(Refusal::Expired),
@@ -110,23 +119,59 @@ impl UrlKeys {
     }
 }
 
-fn mac(key: &[u8], path: &str, end_secs: u64) -> Hmac<Sha256> {
+/// Returns what is signed: a line each for the path and the end of its time, then for the rest of
+/// the query, which begins with `?`, and for a method other than GET and HEAD, if they are there.
+/// None of them has a line end.
+fn signed_text(method: &[u8], path: &str, query: &[u8], end_secs: u64) -> Vec<u8> {
+    let mut text = format!("{path}\n{end_secs}").into_bytes();
+    let pairs = query.split(|byte| *byte == b'&').filter(|pair| !is_own(pair));
+    let rest = pairs.collect::<Vec<_>>().join(&b'&');
+    if !rest.is_empty() {
+        text.extend_from_slice(b"\n?");
+        text.extend_from_slice(&rest);
+    }
+    if !matches!(method, b"GET" | b"HEAD") {
+        text.push(b'\n');
+        text.extend_from_slice(method);
+    }
+    text
+}
+
+/// Returns whether a pair of the query belongs to the signature.
+fn is_own(pair: &[u8]) -> bool {
+    pair.starts_with(b"expires=") || pair.starts_with(b"signature=")
+}
+
+fn mac(key: &[u8], text: &[u8]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length is a key");
-    mac.update(path.as_bytes());
-    // No path has a line end.
-    mac.update(format!("\n{end_secs}").as_bytes());
+    mac.update(text);
     mac
 }
 
-/// Returns a URL with its signature, which `signed-urls` asks for.
+/// Returns a URL with its signature, which `signed-urls` asks for: for GET and HEAD.
 ///
-/// - `url`: a path, or a whole URL; its query stays, and a fragment goes.
+/// - `url`: a path, or a whole URL; its query stays and is signed, and a fragment goes.
 /// - `key`: the one that the server's file has: see [`UrlKeys::read`].
 /// - `end`: when it becomes invalid, to the second.
 ///
 /// # Errors
 /// [`AccessError::Setting`]: it has no path that is served, or it is signed already.
 pub fn signed_url(url: &str, key: &[u8], end: SystemTime) -> Result<String, AccessError> {
+    signed_url_for("GET", url, key, end)
+}
+
+/// Returns a URL with its signature, as [`signed_url`], for requests of one method.
+///
+/// - `method`: such as `PUT`; GET is good for HEAD, too.
+///
+/// # Errors
+/// [`AccessError::Setting`]: as for [`signed_url`], or the method is none.
+pub fn signed_url_for(
+    method: &str,
+    url: &str,
+    key: &[u8],
+    end: SystemTime,
+) -> Result<String, AccessError> {
     let refused = |problem: String| AccessError::Setting { setting: "URL", problem };
     let whole = url.split('#').next().unwrap_or_default();
     let begin = match whole.find("://") {
@@ -142,8 +187,14 @@ pub fn signed_url(url: &str, key: &[u8], end: SystemTime) -> Result<String, Acce
         Some((path, query)) => (path, Some(query)),
         None => (&whole[begin..], None),
     };
-    let is_own = |pair: &str| pair.starts_with("expires=") || pair.starts_with("signature=");
-    if query.is_some_and(|query| query.split('&').any(is_own)) {
+    if check_field(method, b"").is_err() {
+        return Err(AccessError::Setting {
+            setting: "method",
+            problem: format!("expected a method such as PUT, found {method:?}; write it so"),
+        });
+    }
+    let query_bytes = query.unwrap_or_default().as_bytes();
+    if query_bytes.split(|byte| *byte == b'&').any(is_own) {
         return Err(refused(
             "expected one without expires and signature, found them; leave them out".to_owned(),
         ));
@@ -151,7 +202,8 @@ pub fn signed_url(url: &str, key: &[u8], end: SystemTime) -> Result<String, Acce
     let canonical = CanonicalPath::of(path.as_bytes())
         .map_err(|error| refused(format!("expected a path that is served: {error}; change it")))?;
     let end_secs = end.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let tag = mac(key, canonical.as_str(), end_secs).finalize().into_bytes();
+    let signed = signed_text(method.as_bytes(), canonical.as_str(), query_bytes, end_secs);
+    let tag = mac(key, &signed).finalize().into_bytes();
     let signature = URL_SAFE_NO_PAD.encode(tag);
     let joint = if query.is_some() { '&' } else { '?' };
     Ok(format!("{whole}{joint}expires={end_secs}&signature={signature}"))
@@ -186,16 +238,17 @@ mod tests {
             ("//a/./%62.mp4", "/a/b.mp4"),
         ] {
             let signed = sign(url);
-            let check = |path, now| keys.check(path, query(&signed), now);
+            let check = |path, now| keys.check(b"GET", (path, query(&signed)), now);
             assert_eq!(check(path, 999), Ok(()), "{signed}");
             assert_eq!(check(path, 1_000), Err(Refusal::Expired));
             assert_eq!(check("/a/c.mp4", 999), Err(Refusal::Signature));
         }
         let signed = sign("/a");
         let later = signed.replace("expires=1000", "expires=2000");
-        assert_eq!(keys.check("/a", query(&later), 999), Err(Refusal::Signature));
+        let check = |keys: &UrlKeys, query| keys.check(b"GET", ("/a", query), 999);
+        assert_eq!(check(&keys, query(&later)), Err(Refusal::Signature));
         let other = self::keys(&[b"another key of thirty-two bytes!"]);
-        assert_eq!(other.check("/a", query(&signed), 999), Err(Refusal::Signature));
+        assert_eq!(check(&other, query(&signed)), Err(Refusal::Signature));
         for query in [
             &b""[..],
             b"expires=1000",
@@ -203,8 +256,37 @@ mod tests {
             b"expires=&signature=",
             b"expires=1e9&signature=AA",
         ] {
-            assert_eq!(keys.check("/a", query, 1), Err(Refusal::Signature));
+            assert_eq!(keys.check(b"GET", ("/a", query), 1), Err(Refusal::Signature));
         }
+    }
+
+    #[test]
+    fn a_signature_opens_nothing_else_at_its_path() {
+        let keys = keys(&[KEY]);
+        let check = |method: &str, query: &str| {
+            keys.check(method.as_bytes(), ("/a/", query.as_bytes()), 999).is_ok()
+        };
+        let signed_for = |method: &str, url: &str| {
+            let end = UNIX_EPOCH + Duration::from_secs(1_000);
+            let signed = signed_url_for(method, url, KEY, end).expect("it can be signed");
+            String::from_utf8_lossy(query(&signed)).into_owned()
+        };
+        let plain = signed_for("GET", "/a/");
+        assert!(
+            check("GET", &plain) && check("HEAD", &plain) && check("GET", &format!("&{plain}"))
+        );
+        for more in ["archive=zip", "format=json", "%61rchive=zip", "x"] {
+            assert!(!check("GET", &format!("{more}&{plain}")), "{more}");
+            assert!(!check("GET", &format!("{plain}&{more}")), "{more}");
+        }
+        assert!(!check("PUT", &plain) && !check("POST", &plain) && !check("get", &plain));
+        let archive = signed_for("GET", "/a/?archive=zip&b");
+        assert!(check("GET", &archive) && !check("GET", &archive.replace("zip", "tar.zst")));
+        assert!(check("GET", &format!("{archive}&expires=2000")), "the first one counts");
+        assert!(!check("GET", &archive.replace("archive=zip&b", "b&archive=zip")));
+        let upload = signed_for("PUT", "/a/");
+        assert!(check("PUT", &upload) && !check("GET", &upload) && !check("POST", &upload));
+        assert!(signed_url_for("P T", "/a", KEY, UNIX_EPOCH).is_err());
     }
 
     #[test]
@@ -221,7 +303,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_query_is_refused_or_right(query in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(keys(&[KEY]).check("/a", &query, 0), Err(Refusal::Signature));
+            let found = keys(&[KEY]).check(b"GET", ("/a", &query), 0);
+            prop_assert_eq!(found, Err(Refusal::Signature));
         }
     }
 }

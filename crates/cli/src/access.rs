@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use gustnado::{AccessError, HashKind, UrlKeys, hash_password, signed_url};
+use gustnado::{AccessError, HashKind, UrlKeys, hash_password, signed_url_for};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::output::{self, Console};
@@ -16,7 +16,7 @@ pub(crate) enum AccessAction {
     /// Print the line of a user.
     Passwd { user: String, kind: HashKind },
     /// Print a signed URL.
-    Sign { url: String, keys: PathBuf, lasts: Duration },
+    Sign { method: String, url: String, keys: PathBuf, lasts: Duration },
 }
 
 /// Does it, and returns the exit code.
@@ -25,10 +25,11 @@ pub(crate) fn run(action: &AccessAction) -> u8 {
         AccessAction::Passwd { user, kind } => {
             read_password().and_then(|password| line(hash_password(user, &password, *kind)))
         }
-        AccessAction::Sign { url, keys, lasts } => line(
-            UrlKeys::read(keys)
-                .and_then(|keys| signed_url(url, keys.first(), SystemTime::now() + *lasts)),
-        ),
+        AccessAction::Sign { method, url, keys, lasts } => {
+            let end = SystemTime::now() + *lasts;
+            let signed = |keys: UrlKeys| signed_url_for(method, url, keys.first(), end);
+            line(UrlKeys::read(keys).and_then(signed))
+        }
     };
     match outcome {
         Ok(line) => output::page(&line),

@@ -79,6 +79,8 @@ fn a_signed_url_is_let_through_for_its_time() {
     let url = sign("1h").stdout;
     assert!(server.get(url.trim_end()).contains(" 200 "), "{url}");
     assert!(server.get("/a.txt").contains(" 403 "));
+    let upload = ended(&mut command(&["sign", "/a.txt", "--key", keys, "--method", "PUT"])).stdout;
+    assert!(server.get(upload.trim_end()).contains(" 403 "), "{upload}");
     let wrong = sign("soon");
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.stderr.contains("--for: expected a time such as"), "{}", wrong.stderr);

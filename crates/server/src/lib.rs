@@ -44,7 +44,7 @@ pub use explain::{
     AskError, AskedRequest, ExplainError, Explanation, PresentedCertificate, RefusalReason,
 };
 #[doc(inline)]
-pub use gustnado_access::{AccessError, UrlKeys, signed_url};
+pub use gustnado_access::{AccessError, UrlKeys, signed_url, signed_url_for};
 #[doc(hidden)]
 pub use gustnado_access::{HashKind, hash_password};
 #[cfg(feature = "acme")]

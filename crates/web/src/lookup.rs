@@ -31,7 +31,12 @@ pub fn find<'t, 'p>(
         Rewritten::Not => find_path(cache, table, method, asked, origin),
         Rewritten::To(to) => {
             let (head, bytes) = &*to;
-            let (endpoint, request, path) = find_path(cache, table, method, (head, bytes), origin);
+            let (endpoint, mut request, path) =
+                find_path(cache, table, method, (head, bytes), origin);
+            // Its gate may ask whether the URL is signed, which is the one that was sent.
+            if let (EndpointKind::Gated(_), Some(request)) = (&endpoint.kind, &mut request) {
+                keep_sent(request, asked);
+            }
             (endpoint, request, path.map(CanonicalPath::into_owned))
         }
         Rewritten::Nowhere => (&table.no_path, None, None),
@@ -57,6 +62,13 @@ fn rewritten(table: &RouteTable, (head, bytes): (&Head, &[u8])) -> Rewritten {
     match head.with_target(bytes, &target) {
         Some(to) => Rewritten::To(Box::new(to)),
         None => Rewritten::Nowhere,
+    }
+}
+
+fn keep_sent(request: &mut Request, (head, bytes): (&Head, &[u8])) {
+    let view = head.on(bytes);
+    if let Ok(path) = CanonicalPath::of(view.path()) {
+        request.parts_mut().set_sent(path.into_owned(), view.query().unwrap_or_default());
     }
 }
 

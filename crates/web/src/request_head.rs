@@ -38,6 +38,8 @@ pub struct RequestHead {
     keeps_empty: bool,
     /// The canonical path, if the path was sent in another form.
     path: Option<CanonicalPath<'static>>,
+    /// The canonical path and the query that were sent, if another path takes their place.
+    sent: Option<Box<(CanonicalPath<'static>, Box<[u8]>)>>,
     /// The channel between the connection and the handler; it is here because this memory is
     /// reused.
     channel: BodyChannel,
@@ -69,6 +71,7 @@ impl RequestHead {
                 values: Vec::new(),
                 keeps_empty: false,
                 path: None,
+                sent: None,
                 channel: BodyChannel::default(),
             }),
         };
@@ -144,6 +147,20 @@ impl RequestHead {
         }
     }
 
+    /// Sets the canonical path and the query that were sent, where another path takes their place.
+    pub fn set_sent(&mut self, path: CanonicalPath<'static>, query: &[u8]) {
+        self.sent = Some(Box::new((path, query.into())));
+    }
+
+    /// Calls `read` with the path that was sent, in canonical form, and its query.
+    pub fn with_sent_target(&self, read: &mut dyn FnMut(&str, &[u8])) {
+        match (&self.sent, self.path()) {
+            (Some(sent), _) => read(sent.0.as_str(), &sent.1),
+            (None, Ok(path)) => read(path.as_str(), self.view().query().unwrap_or_default()),
+            (None, Err(_)) => {}
+        }
+    }
+
     /// Returns the named parts, percent-encoded in the normal form.
     pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let names = self.names.as_deref().unwrap_or(&[]);
@@ -190,6 +207,7 @@ impl RequestHead {
         self.names = None;
         self.keeps_empty = false;
         self.path = None;
+        self.sent = None;
         self.channel.reset();
     }
 }

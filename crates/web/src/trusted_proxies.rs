@@ -163,7 +163,8 @@ fn entry<'h>(head: RequestView<'h>, name: &str, behind: usize) -> Option<&'h [u8
     entries.get(place).copied()
 }
 
-/// Returns all elements of Forwarded behind the last malformed line, which is one that says nothing.
+/// Returns all elements of Forwarded from the last malformed line on, which is one that says
+/// nothing.
 fn elements(head: RequestView<'_>) -> Vec<Element<'_>> {
     let mut all = Vec::new();
     for (name, value) in head.fields() {

@@ -29,6 +29,11 @@ pub(super) fn commands() -> [Command; 2] {
         .required(true)
         .value_parser(OsStringValueParser::new())
         .help("The file that --signed-urls names; its first key signs");
+    let method = Arg::new("method")
+        .long("method")
+        .value_name("METHOD")
+        .default_value("GET")
+        .help("The method that it is good for; GET is good for HEAD, too");
     let lasts = Arg::new("for")
         .long("for")
         .value_name("TIME")
@@ -45,7 +50,7 @@ pub(super) fn commands() -> [Command; 2] {
         Command::new("sign")
             .about("Print a URL that --signed-urls lets through for a time")
             .after_help("gustnado sign https://example.org/a.mp4 --key keys --for 1h")
-            .args([url, key, lasts]),
+            .args([url, key, method, lasts]),
     ]
 }
 
@@ -64,6 +69,7 @@ pub(super) fn read(name: &str, flags: &ArgMatches) -> Option<Result<AccessAction
             let keys = flags.get_one::<OsString>("key").cloned().unwrap_or_default();
             Some(match lasts {
                 Some(lasts) => Ok(AccessAction::Sign {
+                    method: text("method"),
                     url: text("url"),
                     keys: PathBuf::from(keys),
                     lasts: Duration::from_millis(lasts),

@@ -1,10 +1,10 @@
 //! What routes ask of requests besides files: addresses, rates, origins, passwords, signatures.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use gustnado::config::Config;
-use gustnado::{Request, Response, Routes, Status, UrlKeys, blocking, route, signed_url};
+use gustnado::config::{Config, ForwardedFields, RouteSettings};
+use gustnado::{Request, Response, Routes, Status, blocking, route};
 
 use crate::harness::client::{get, post, request};
 use crate::harness::{Answer, Client, Folder, Server, Setup};
@@ -12,15 +12,16 @@ use crate::harness::{Answer, Client, Folder, Server, Setup};
 on_every_server!(
     addresses_decide_who_comes,
     a_proxy_tells_whose_address_it_is,
+    a_client_that_is_not_named_is_not_the_proxy,
     a_proxy_that_is_not_trusted_opens_nothing,
     a_client_that_sends_too_much_is_told_when_to_come_again,
     a_route_has_a_rate_of_its_own,
+    a_rate_is_of_all_paths_of_its_route,
     pages_of_named_origins_read_answers,
     pages_of_any_origin_read_answers,
     browsers_are_made_careful,
     a_password_opens_everything_behind_it,
     a_page_of_a_hundred_files_is_checked_once,
-    a_signed_url_opens_one_path_for_a_time,
     a_tunnel_needs_the_password_too,
     a_refused_body_is_not_waited_for,
     a_site_and_a_route_ask_what_they_say,
@@ -54,7 +55,7 @@ fn routes() -> Routes {
 }
 
 /// The paths that they have, and what they are without a gate.
-const PATHS: [(&str, u16); 6] = [
+pub(super) const PATHS: [(&str, u16); 6] = [
     ("/inline", 200),
     ("/late", 200),
     ("/pool", 200),
@@ -64,14 +65,14 @@ const PATHS: [(&str, u16); 6] = [
 ];
 
 /// A server of them.
-fn served(setup: Setup, folder: &Folder, change: impl FnOnce(&mut Config)) -> Server {
+pub(super) fn served(setup: Setup, folder: &Folder, change: impl FnOnce(&mut Config)) -> Server {
     folder.file("a.txt", "a file");
     let mut config = setup.folder_config(folder);
     change(&mut config);
     Server::routes(config, routes())
 }
 
-fn file(folder: &Folder, text: &str) -> PathBuf {
+pub(super) fn file(folder: &Folder, text: &str) -> PathBuf {
     let path = folder.outside().join("entries");
     std::fs::write(&path, text).expect("a file");
     path
@@ -114,6 +115,29 @@ fn a_proxy_tells_whose_address_it_is(setup: Setup) {
         assert_eq!(answer.status, wanted, "{from}");
     }
     assert_eq!(server.get("/a.txt").status, 403, "the proxy itself");
+}
+
+/// A client that the proxy does not name is not the proxy, which may come itself.
+fn a_client_that_is_not_named_is_not_the_proxy(setup: Setup) {
+    for (fields, unnamed) in [
+        (ForwardedFields::XForwarded, &["X-Forwarded-For: unknown", "X-Forwarded-For: a, _b"][..]),
+        (
+            ForwardedFields::Forwarded,
+            &["Forwarded: for=1.1.1.1;host=\", for=198.51.100.1", "Forwarded: for=_hidden"],
+        ),
+    ] {
+        let folder = Folder::new();
+        let server = served(setup, &folder, |config| {
+            config.forwarded_allow_ips = vec!["127.0.0.1".to_owned()];
+            config.forwarded_fields = fields;
+            config.routes.access.allow = vec!["127.0.0.1".to_owned()];
+        });
+        assert_eq!(server.get("/a.txt").status, 200, "the proxy itself");
+        for line in unnamed {
+            let answer = server.ask(with("/a.txt", &format!("{line}\r\n")));
+            assert_eq!(answer.status, 403, "{line}");
+        }
+    }
 }
 
 fn a_proxy_that_is_not_trusted_opens_nothing(setup: Setup) {
@@ -162,6 +186,26 @@ fn a_route_has_a_rate_of_its_own(setup: Setup) {
     assert_eq!(client.read_answer().status, 429);
     for _ in 0..5 {
         assert_eq!(client.get("/a.txt").status, 200);
+    }
+}
+
+/// However many paths a route has, and however many routes are nested, the rate is one.
+fn a_rate_is_of_all_paths_of_its_route(setup: Setup) {
+    let rated = |settings: &mut RouteSettings| {
+        "2/m".clone_into(&mut settings.access.rate_limit);
+        settings.access.rate_limit_burst = 2;
+    };
+    let login = || route().any(|_: &Request| "in").tune(rated);
+    let api = Routes::new().get("/a", who).get("/b", who).get("/c", who).tune(rated);
+    let routes = Routes::new().mount("/login", login()).mount("/other", login()).nest("/api", api);
+    let server = Server::routes(setup.config(), routes);
+    for paths in [
+        ["/login", "/login/", "/login/x"],
+        ["/other/y", "/other", "/other/"],
+        ["/api/c", "/api/a", "/api/b"],
+    ] {
+        let found = paths.map(|path| server.get(path).status);
+        assert_eq!(found, [200, 200, 429], "{paths:?}");
     }
 }
 
@@ -324,37 +368,6 @@ fn a_page_of_a_hundred_files_is_checked_once(setup: Setup) {
     // Two may be checked at a time, by default.
     let checks = server.stats().password_checks;
     assert!((1..=2).contains(&checks), "{checks}");
-}
-
-const KEYS: &str = "# the new one, and the old one\nnew-0123456789abcdef0123456789abcdef\n\
-                    old-0123456789abcdef0123456789abcdef\n";
-
-fn a_signed_url_opens_one_path_for_a_time(setup: Setup) {
-    let folder = Folder::new();
-    let path = file(&folder, KEYS);
-    let server =
-        served(setup, &folder, |config| config.routes.access.signed_urls = Some(path.clone()));
-    let keys = UrlKeys::read(&path).expect("two keys");
-    let now = SystemTime::now();
-    let (soon, past) = (now + Duration::from_mins(1), now - Duration::from_secs(1));
-    let old = b"old-0123456789abcdef0123456789abcdef";
-    for (path, status) in PATHS {
-        let sign = |key: &[u8], end| signed_url(path, key, end).expect("it can be signed");
-        let good = sign(keys.first(), soon);
-        assert_eq!(server.get(&good).status, status, "{good}");
-        assert_eq!(server.get(&sign(old, soon)).status, status);
-        assert_eq!(server.get(&format!("{good}&more=1")).status, status);
-        assert_eq!(server.get(&sign(keys.first(), past)).status, 410, "{path}");
-        for bad in [path.to_owned(), good.replacen(path, "/other", 1), sign(b"another key", soon)] {
-            assert_eq!(server.get(&bad).status, 403, "{bad}");
-        }
-    }
-    let good = signed_url("/a.txt", keys.first(), soon).expect("it can be signed");
-    let mut client = server.connect();
-    client.send(request("HEAD", &good, ""));
-    assert_eq!(client.read_head().status, 200, "for every method");
-    let stats = server.stats();
-    assert_eq!((stats.access_refused_expired, stats.access_refused_signature), (6, 18));
 }
 
 /// What follows a CONNECT is no body, whatever its fields claim.

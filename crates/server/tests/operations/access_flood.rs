@@ -4,37 +4,52 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
-use gustnado::{Request, Routes, route};
+use gustnado::{Request, Route, Routes, route};
 
 use super::access::USERS;
 use crate::harness::client::request;
-use crate::harness::{Client, Folder, Server, Setup};
+use crate::harness::{Client, Folder, Server, Setup, wait_until};
 
-on_every_server!(a_flood_of_wrong_passwords_leaves_other_routes_alone);
+on_every_server!(
+    a_flood_of_wrong_passwords_leaves_other_routes_alone,
+    a_flood_leaves_places_to_other_clients,
+    routes_with_passwords_share_one_limit,
+);
 
 /// Clients that guess at a time: more than may wait for one thread.
 const CLIENTS: usize = 48;
 
-fn a_flood_of_wrong_passwords_leaves_other_routes_alone(setup: Setup) {
-    let folder = Folder::new();
+/// `bob:password`, which is right.
+const BOB: &str = "Authorization: Basic Ym9iOnBhc3N3b3Jk\r\n";
+
+fn config(setup: Setup) -> Config {
+    Config { connections_max: 1_000, ..setup.patient_config() }
+}
+
+/// A route whose passwords take some hundredths of a second each, one at a time.
+fn private(folder: &Folder) -> Route {
     let users = folder.outside().join("users");
-    // Some hundredths of a second for each check.
-    std::fs::write(&users, USERS.replace("$05$", "$09$")).expect("a file");
-    let private = route().any(|_: &Request| "in").tune(move |settings| {
+    let others = "bob:$2y$05$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe";
+    let text = format!("{}{others}\n", USERS.replace("$05$", "$09$"));
+    std::fs::write(&users, text).expect("a file");
+    route().any(|_: &Request| "in").tune(move |settings| {
         settings.access.basic_auth = Some(users.clone());
         settings.access.basic_auth_threads = 1;
-    });
-    let routes = Routes::new().route("/private", private).get("/", |_: &Request| "open");
-    let config = Config { connections_max: 1_000, ..setup.patient_config() };
-    let server = Server::routes(config, routes);
-    // `eve:gu` and three bytes more.
-    let guess = |number: usize| {
-        let fields = format!("Authorization: Basic ZXZlOmd1{number:04}\r\n");
-        request("GET", "/private", &fields)
-    };
+    })
+}
+
+/// `ann:gu` and three bytes more.
+fn guess(path: &str, number: usize) -> String {
+    request("GET", path, &format!("Authorization: Basic YW5uOmd1{number:04}\r\n"))
+}
+
+fn a_flood_of_wrong_passwords_leaves_other_routes_alone(setup: Setup) {
+    let folder = Folder::new();
+    let routes = Routes::new().route("/private", private(&folder)).get("/", |_: &Request| "open");
+    let server = Server::routes(config(setup), routes);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
     for (number, client) in clients.iter_mut().enumerate() {
-        client.send(guess(number));
+        client.send(guess("/private", number));
     }
     let mut other = server.connect();
     for _ in 0..20 {
@@ -53,4 +68,41 @@ fn a_flood_of_wrong_passwords_leaves_other_routes_alone(setup: Setup) {
     let stats = server.stats();
     assert_eq!((stats.access_refused_password, stats.access_refused_busy), (wrong, busy));
     assert_eq!(stats.password_checks, wrong);
+}
+
+/// Clients of one address have half of the places, however many they are.
+fn a_flood_leaves_places_to_other_clients(setup: Setup) {
+    let folder = Folder::new();
+    let server = Server::routes(config(setup), Routes::new().route("/private", private(&folder)));
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(guess("/private", number));
+    }
+    wait_until("its places are taken", || server.stats().access_refused_busy > 0);
+    let mut other = Client::connect_from(2, server.address());
+    other.send(request("GET", "/private", BOB));
+    assert_eq!(other.read_answer().text(), "in");
+    let answers: Vec<_> = clients.iter_mut().map(|client| client.read_answer().status).collect();
+    let busy = answers.iter().filter(|status| **status == 503).count();
+    // 17 of them had a place at a time.
+    assert!(busy >= CLIENTS / 3, "{busy} of {answers:?}");
+}
+
+/// However many routes ask, so many are checked at a time, and what one has checked all know.
+fn routes_with_passwords_share_one_limit(setup: Setup) {
+    let folder = Folder::new();
+    let paths: Vec<String> = (0..8).map(|number| format!("/private/{number}")).collect();
+    let route = |routes: Routes, path: &String| routes.route(path, private(&folder));
+    let server = Server::routes(config(setup), paths.iter().fold(Routes::new(), route));
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(guess(&paths[number % paths.len()], number));
+    }
+    let answers: Vec<_> = clients.iter_mut().map(|client| client.read_answer().status).collect();
+    assert!(answers.contains(&401) && answers.contains(&503), "{answers:?}");
+    let before = server.stats().password_checks;
+    for path in &paths {
+        assert_eq!(server.ask(request("GET", path, BOB)).text(), "in", "{path}");
+    }
+    assert_eq!(server.stats().password_checks, before + 1);
 }

@@ -28,6 +28,7 @@ mod proxy_tlvs;
 mod schedulers;
 mod server_pages;
 mod shutdown;
+mod signed_urls;
 mod site_file;
 mod socket_tuning;
 mod sockets;

@@ -234,10 +234,8 @@ impl GateRequest for Request {
         Request::view(self)
     }
 
-    fn with_path(&self, read: &mut dyn FnMut(&str)) {
-        if let Ok(path) = self.parts.path() {
-            read(path.as_str());
-        }
+    fn with_sent_target(&self, read: &mut dyn FnMut(&str, &[u8])) {
+        self.parts.with_sent_target(read);
     }
 
     fn client(&self) -> Option<Endpoint> {

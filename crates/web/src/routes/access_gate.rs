@@ -1,10 +1,11 @@
 //! Gates as routes have them: with the limit of passwords that are checked at a time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use gustnado_access::{
-    AccessError, CheckOutcome, CheckTicket, Gate, GateResponse, GateVerdict, JoinedCheck, Passwords,
+    AccessError, CheckOutcome, CheckPlaces, CheckTicket, Gate, GateRequest, GateResponse,
+    GateVerdict, JoinedCheck, Passwords,
 };
 use gustnado_config::AccessSettings;
 use gustnado_http::credentials::Credentials;
@@ -26,8 +27,27 @@ pub(super) struct AccessGate {
     settings: AccessSettings,
     gate: Gate,
     /// Of the passwords; `None` if it asks for none.
-    admission: Option<Arc<Admission>>,
+    limit: Option<Arc<CheckLimit>>,
+    /// Those of all routes that ask for passwords: they share limits, and what they remember.
+    asking: Arc<Mutex<Vec<Weak<AccessGate>>>>,
     pool: BlockingPool,
+}
+
+/// The limit of passwords that are checked at a time, whatever routes they are for.
+struct CheckLimit {
+    threads: usize,
+    admission: Arc<Admission>,
+    places: Arc<CheckPlaces>,
+}
+
+impl CheckLimit {
+    fn new(threads: usize) -> Arc<Self> {
+        let queue_max = threads.saturating_mul(WAITING_PER_THREAD);
+        let limits = AdmissionLimits { running_max: threads, queue_max, wait_max: WAIT_MAX };
+        let admission = Admission::new(&Arc::default(), limits);
+        let places = CheckPlaces::new(threads.saturating_add(queue_max));
+        Arc::new(Self { threads, admission, places })
+    }
 }
 
 impl AccessGate {
@@ -42,23 +62,25 @@ impl AccessGate {
         if let Some(outer) = outer.filter(|outer| outer.settings == *settings) {
             return Ok(Arc::clone(outer));
         }
-        let gate = Gate::new(settings, outer.map(|outer| &outer.gate), build.limits.access())?;
-        let shared = outer.filter(|outer| outer.gate.shares_passwords_with(&gate));
-        let admission = match (shared, gate.passwords()) {
-            (Some(outer), _) => outer.admission.clone(),
-            (None, Some(_)) => {
-                let threads = settings.basic_auth_threads;
-                let limits = AdmissionLimits {
-                    running_max: threads,
-                    queue_max: threads.saturating_mul(WAITING_PER_THREAD),
-                    wait_max: WAIT_MAX,
-                };
-                Some(Admission::new(&Arc::default(), limits))
-            }
-            (None, None) => None,
-        };
+        let asking = outer.map_or_else(Arc::default, |outer| Arc::clone(&outer.asking));
+        let mut list = asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<Arc<Self>> = list.iter().filter_map(Weak::upgrade).collect();
+        let alike = known.iter().find(|known| known.gate.asks_for_passwords_of(settings));
+        let (outer, alike) = (outer.map(|outer| &outer.gate), alike.map(|alike| &alike.gate));
+        let gate = Gate::new(settings, outer, alike, build.limits.access())?;
+        let limit = gate.passwords().map(|_| {
+            let threads = settings.basic_auth_threads;
+            let limits = known.iter().filter_map(|known| known.limit.as_ref());
+            let shared = limits.into_iter().find(|limit| limit.threads == threads);
+            shared.map_or_else(|| CheckLimit::new(threads), Arc::clone)
+        });
         let (settings, pool) = (settings.clone(), build.pool.clone());
-        Ok(Arc::new(Self { settings, gate, admission, pool }))
+        let made = Self { settings, gate, limit, asking: Arc::clone(&asking), pool };
+        let made = Arc::new(made);
+        if made.has_passwords() {
+            list.push(Arc::downgrade(&made));
+        }
+        Ok(made)
     }
 
     /// Returns what it asks.
@@ -107,7 +129,7 @@ impl AccessGate {
 
     /// Checks the password of a request, off the worker.
     pub(super) async fn verify(&self, request: &Request) -> Result<(), GateResponse> {
-        let (Some(passwords), Some(admission)) = (self.gate.passwords(), &self.admission) else {
+        let (Some(passwords), Some(limit)) = (self.gate.passwords(), &self.limit) else {
             return Ok(());
         };
         let refused = || Err(self.gate.password_refusal());
@@ -116,8 +138,7 @@ impl AccessGate {
             let outcome = match passwords.join_check(&sent) {
                 JoinedCheck::Other(check) => check.await,
                 JoinedCheck::Own(ticket) => {
-                    let bytes = request.held_bytes();
-                    self.make_check(passwords, admission, (&sent, bytes), ticket).await
+                    self.make_check(passwords, limit, (request, &sent), ticket).await
                 }
             };
             match outcome {
@@ -129,17 +150,20 @@ impl AccessGate {
         }
     }
 
-    /// Checks credentials, for all requests that have the same.
-    ///
-    /// - `bytes`: what this one holds while it waits.
+    /// Checks the credentials of a request, for all requests that have the same.
     async fn make_check(
         &self,
         passwords: &Arc<Passwords>,
-        admission: &Arc<Admission>,
-        (sent, bytes): (&Credentials, usize),
+        limit: &CheckLimit,
+        (request, sent): (&Request, &Credentials),
         ticket: CheckTicket,
     ) -> CheckOutcome {
-        let Some(permit) = admission.admit(bytes).await else {
+        let place = limit.places.take(GateRequest::client(request).as_ref());
+        let permit = match place {
+            Some(_) => limit.admission.admit(request.held_bytes()).await,
+            None => None,
+        };
+        let Some(permit) = permit else {
             ticket.end(CheckOutcome::Busy);
             return CheckOutcome::Busy;
         };
@@ -152,7 +176,7 @@ impl AccessGate {
         let (passwords, sent) = (Arc::clone(passwords), sent.clone());
         // The check outlives a client that goes, and counts until its end.
         let check = move || {
-            let _permit = permit;
+            let _held = (permit, place);
             let is_right = passwords.verify(&sent, now_ms);
             let outcome = if is_right { CheckOutcome::Right } else { CheckOutcome::Wrong };
             ticket.end(outcome);

@@ -10,7 +10,6 @@ use gustnado_config::{Headers, RouteSettings};
 use super::access_gate::AccessGate;
 use super::error::RouteError;
 use super::{Route, bounded_ms, rules};
-use crate::build_context::BuildContext;
 use crate::fields;
 use crate::middleware::Middleware;
 
@@ -32,18 +31,15 @@ pub(super) struct PreparedRoute {
 
 impl PreparedRoute {
     /// - `fields`: those of what is around it.
-    /// - `outer`: the gate of what is around it.
+    /// - `gate`: what its requests meet first.
     pub(super) fn new(
         mut route: Route,
         settings: RouteSettings,
         fields: &Headers,
-        outer: &Arc<AccessGate>,
-        build: &BuildContext,
+        gate: &Arc<AccessGate>,
     ) -> Result<Self, RouteError> {
         limit(&mut route, &settings);
         let mut route = route.with_pace();
-        let gate =
-            AccessGate::of(&settings.access, Some(outer), build).map_err(RouteError::Access)?;
         let compiled = HeaderRules::new(&settings.header_rules).map_err(RouteError::Access)?;
         let mut fields = preset_headers(&settings.access).with(fields).with(&route.fields);
         let mut compiled = Some(compiled);
@@ -59,7 +55,7 @@ impl PreparedRoute {
         let after = of_rules.into_iter().chain(of_origin).chain(fields::middleware(&fields));
         let after = after.collect();
         route.fields = Headers::default();
-        let gate = Some(gate).filter(|gate| !gate.is_open());
+        let gate = Some(gate).filter(|gate| !gate.is_open()).cloned();
         Ok(Self { route, settings, fields, after, has_rules, gate })
     }
 }

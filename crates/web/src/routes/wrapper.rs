@@ -1,10 +1,12 @@
 //! Wraps endpoints in middleware and header fields.
 
+use std::cell::RefCell;
 use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
-use gustnado_config::{Archives, BodyPolicy, CacheRule, Headers, RouteSettings};
+use gustnado_access::AccessError;
+use gustnado_config::{Archives, BodyPolicy, CacheRule, Headers, RouteSettings, RouteTuning};
 use gustnado_http::fields::{Fields, HeaderId, check_field};
 use gustnado_http::method::Method;
 
@@ -29,6 +31,9 @@ pub(super) struct EndpointWrapper {
     /// What the site's routes begin with.
     settings: RouteSettings,
     gate: Arc<AccessGate>,
+    /// Gates with rates of their own: a route that is at several paths has one rate, and so have
+    /// routes that are nested together.
+    rated: RefCell<Vec<(RouteTuning, Arc<AccessGate>)>>,
     paths: SitePaths,
 }
 
@@ -48,7 +53,8 @@ impl EndpointWrapper {
         let gate =
             AccessGate::of(&settings.access, Some(base), build).map_err(RouteError::Access)?;
         let (middleware, fields) = (own.middleware.clone(), own.fields.clone());
-        let mut wrapper = Self { middleware, fields, settings, gate, paths: SitePaths::of(own) };
+        let (rated, paths) = (RefCell::default(), SitePaths::of(own));
+        let mut wrapper = Self { middleware, fields, settings, gate, rated, paths };
         if let Some(outer) = outer {
             wrapper.middleware.splice(0..0, outer.middleware.iter().cloned());
             wrapper.fields = outer.fields.with(&own.fields);
@@ -73,7 +79,27 @@ impl EndpointWrapper {
         build: &BuildContext,
     ) -> Result<PreparedRoute, RouteError> {
         let settings = route.tuning.over(&self.settings);
-        PreparedRoute::new(route, settings, &self.fields, &self.gate, build)
+        let gate = self.gate_of(&route.tuning, &settings, build).map_err(RouteError::Access)?;
+        PreparedRoute::new(route, settings, &self.fields, &gate)
+    }
+
+    /// Returns the gate of a route.
+    fn gate_of(
+        &self,
+        tuning: &RouteTuning,
+        settings: &RouteSettings,
+        build: &BuildContext,
+    ) -> Result<Arc<AccessGate>, AccessError> {
+        let mut rated = self.rated.borrow_mut();
+        let same = rated.iter().find(|(known, _)| known.is_that_of(tuning));
+        if let Some((_, gate)) = same {
+            return Ok(Arc::clone(gate));
+        }
+        let gate = AccessGate::of(&settings.access, Some(&self.gate), build)?;
+        if !Arc::ptr_eq(&gate, &self.gate) && !settings.access.rate_limit.is_empty() {
+            rated.push((tuning.clone(), Arc::clone(&gate)));
+        }
+        Ok(gate)
     }
 
     pub(super) fn endpoint(
