@@ -139,6 +139,9 @@ impl ClientCall {
             return outcome.map_err(|failed| failed.error.into());
         }
         let connection = self.start(made)?;
+        if !self.is_alone {
+            self.client.http2.adopt(&self.origin, &connection);
+        }
         self.on_new(&connection, upload).await
     }
 

@@ -131,6 +131,20 @@ impl Http2Pool {
         here.map_or(0, |places| places.iter().filter(idle).count())
     }
 
+    /// Takes a connection to an origin that had chosen HTTP/1.1 before: others may use it from now
+    /// on.
+    pub(crate) fn adopt(&self, origin: &Arc<RequestOrigin>, connection: &Arc<Http2Connection>) {
+        self.old.lock().retain(|known| **known != **origin);
+        if self.keeps_none {
+            return;
+        }
+        let place = PoolPlace {
+            origin: Arc::clone(origin),
+            state: PlaceState::Connected(Arc::downgrade(connection)),
+        };
+        self.places.lock().entry(thread::current().id()).or_default().push(place);
+    }
+
     fn note_old(&self, origin: &Arc<RequestOrigin>) {
         let mut old = self.old.lock();
         if old.iter().any(|known| **known == **origin) {

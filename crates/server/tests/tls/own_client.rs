@@ -10,7 +10,7 @@ use gustnado::client::{
 };
 use gustnado::config::{Config, SiteTls, TlsClientAuth, TlsRecords};
 use gustnado::websocket::{CloseCode, WebSocket, WebSocketRequest, websocket};
-use gustnado::{Endpoint, Request, Routes, Version};
+use gustnado::{Endpoint, Request, Routes, Server as Builder, Version};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::authority::Authority;
@@ -24,6 +24,7 @@ on_every_server!(
     a_certificate_that_is_trusted_itself_is_for_its_names_alone,
     a_server_sees_the_clients_certificate,
     the_server_chooses_the_version,
+    a_server_may_speak_http_2_later,
     a_websocket_is_opened_by_https,
 );
 
@@ -110,6 +111,33 @@ fn the_server_chooses_the_version(setup: Setup) {
         }
         server.wait_until_empty();
     }
+}
+
+/// One that has chosen HTTP/1.1 before: requests share a connection from then on.
+fn a_server_may_speak_http_2_later(setup: Setup) {
+    let certificate = Certificate::new();
+    let later = certificate.config(setup, TlsRecords::Own);
+    let first = Config { http2: false, max_requests_per_connection: 1, ..later.clone() };
+    let server = Server::routes(first, routes());
+    let tls = trusting(certificate.path());
+    let client = Client::new(ClientOptions { tls, ..ClientOptions::default() });
+    let url = format!("https://localhost:{}/echo", server.address().port());
+    let asked = async |version: Version| {
+        for _ in 0..3 {
+            let request = client.post(&url).body("text").via(Endpoint::Tcp(server.address()));
+            let mut response = request.send().await?;
+            assert_eq!((response.text(9).await?, response.version()), ("text".to_owned(), version));
+        }
+        Ok(())
+    };
+    let all = async {
+        asked(Version::Http11).await?;
+        let successor = Builder::new().config(later).routes(routes());
+        server.running().reload(successor).expect("it is taken");
+        asked(Version::Http2).await
+    };
+    wait(all).expect("responses");
+    assert_eq!(server.stats().connections_accepted, 4);
 }
 
 fn a_later_connection_resumes_the_session(setup: Setup) {
