@@ -208,7 +208,16 @@ impl Conn {
         }
         if let Some(stream) = pending.stream.take() {
             let timeouts = pending.timeouts.unwrap_or(RouteTimeouts { write, idle_ms: u64::MAX });
-            self.send_stream(stream, timeouts, pending.in_flight.as_deref_mut(), &mut next).await?;
+            let ends_by_close = !stream.chunked && stream.streamed.length.is_none();
+            let sent =
+                self.send_stream(stream, timeouts, pending.in_flight.as_deref_mut(), &mut next);
+            if let Err(error) = sent.await {
+                if ends_by_close {
+                    // An end in order would make what has come of it the whole.
+                    self.socket.cut_on_drop();
+                }
+                return Err(error);
+            }
         }
         Connection::put_back(next.out);
         // A tunnel goes on at the pace of its route.

@@ -357,4 +357,13 @@ impl Socket {
     pub fn reset_on_drop(&self) {
         self.connection.reset_on_drop();
     }
+
+    /// Does the same where the end of the connection would be the end of content: nothing says that
+    /// it has ended in order.
+    pub fn cut_on_drop(&mut self) {
+        if self.is_sealed() {
+            self.leave_open();
+        }
+        self.reset_on_drop();
+    }
 }

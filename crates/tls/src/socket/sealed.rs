@@ -4,11 +4,11 @@
 //! be taken back. Sealed once, it belongs to the connection's send buffer, which alone sends it on:
 //! no path leads back to the content, so no record is sealed twice.
 
+mod closing;
+
 use std::cell::RefCell;
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
-use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
@@ -28,8 +28,6 @@ pub(super) const STEP_BYTES: usize = 64 << 10;
 
 /// How long the rest of a record may take where no request is under way.
 const RECORD_MS: u64 = 10_000;
-/// How long the last record waits for room in the kernel.
-const CLOSE_MS: u64 = 1_000;
 
 thread_local! {
     /// What this worker opens records into.
@@ -467,33 +465,5 @@ impl Socket {
                 Err(error) => return Poll::Ready(Err(broken(error))),
             }
         }
-    }
-
-    /// Ends this direction in order: the peer knows then that nothing was cut off. Content that was
-    /// given up is cut off.
-    #[inline(never)] // It would take registers from the way of plain connections.
-    pub(super) fn queue_close(&mut self) {
-        let (connection, sealed) = self.sealed();
-        let has_content =
-            sealed.out.is_some() || connection.is_sending() || connection.holds_back();
-        let has_unsent = has_content || sealed.has_failed();
-        if !has_unsent && !mem::replace(&mut sealed.is_closed, true) {
-            let mut records = Vec::new();
-            _ = sealed.session.close(&mut records);
-            sealed.held.add_records(records);
-            sealed.flush(connection);
-        }
-    }
-
-    /// Closes in order: what says so leaves before the socket is closed.
-    pub async fn close(&mut self) {
-        // A send that has failed is not tried once more: its peer has had its time.
-        if !self.is_sealed() || self.sealed().1.has_failed() {
-            return;
-        }
-        self.queue_close();
-        self.refresh_now();
-        self.set_deadline(self.now().mono_ms.saturating_add(CLOSE_MS));
-        _ = poll_fn(|_| self.poll_sent()).await;
     }
 }
