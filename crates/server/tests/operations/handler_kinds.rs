@@ -307,9 +307,17 @@ fn an_overload_of_three_times_costs_no_good_response(setup: Setup) {
 
 #[test]
 fn two_limits_of_one_path_are_refused() {
-    let routes = Routes::new()
-        .route("/", route().limit_concurrency(1).get(quick))
-        .route("/", route().limit_concurrency(2).post(quick));
-    let refused = gustnado::test::TestClient::with_config(&routes, &Config::default());
-    assert!(matches!(refused, Err(RouteError::LimitRepeated { path }) if path == "/"));
+    let refused = |one: Route, other: Route| {
+        let routes = Routes::new().route("/", one).route("/", other);
+        gustnado::test::TestClient::with_config(&routes, &Config::default()).err()
+    };
+    let limit = |number| route().limit_concurrency(number);
+    let found = refused(limit(1).get(quick), limit(2).post(quick));
+    assert!(matches!(found, Some(RouteError::LimitRepeated { path }) if path == "/"));
+    let bytes = |number| route().limit_body_bytes(number);
+    let found = refused(bytes(1).get(quick), bytes(2).post(quick));
+    assert!(matches!(found, Some(RouteError::OptionRepeated { path }) if path == "/"));
+    let found = refused(route().any(quick), route().any(quick));
+    assert!(matches!(found, Some(RouteError::Repeated { .. })), "{found:?}");
+    assert!(refused(bytes(1).get(quick), bytes(1).post(quick)).is_none());
 }

@@ -391,9 +391,13 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
             (one, other) => known.limit = one.or(other),
         }
         known.is_exempt |= route.is_exempt;
-        known.options.body_policy = known.options.body_policy.or(route.options.body_policy);
-        known.options.keeps_empty |= route.options.keeps_empty;
+        if !known.options.merge(&route.options) {
+            return Err(RouteError::OptionRepeated { path: path.clone() });
+        }
         known.handlers.extend(route.handlers.iter().cloned());
+        if known.any.is_some() && route.any.is_some() {
+            return Err(RouteError::Repeated { path: path.clone(), method: "any method" });
+        }
         known.any = route.any.clone().or(known.any.take());
     }
     Ok(all)
