@@ -1,5 +1,6 @@
 //! What requests have to meet before they are routed: https, the policy of their site, no replay.
 
+use gustnado_http::method::Method;
 use gustnado_tasks::SendBuf;
 
 use super::Conn;
@@ -20,7 +21,10 @@ impl Conn {
         self.choose_prefix(turn, Some(view));
         let Some(guarded) = self.app.guarded(view, &self.socket) else { return false };
         received.response = match guarded.response() {
-            Ok(response) => self.write_last(&response, &turn.prefix.opening, None, out),
+            Ok(response) => {
+                let head_only = view.method() == Method::Head;
+                self.write_last(&response, (&turn.prefix.opening, head_only), None, out)
+            }
             Err(status) => self.write_refusal(status, Some(view), turn, out),
         };
         self.record(&out.bytes, &mut received.response, &ResponseProgress::Lingering);

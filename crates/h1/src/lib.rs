@@ -346,6 +346,10 @@ impl Conn {
         let idle = self.unread.is_none();
         match self.socket.receive_request(idle).await {
             Err(ConnectionError::GiveWay) => self.give_way(),
+            Err(ConnectionError::Cut) => {
+                self.cut_head();
+                NextStep::Linger
+            }
             Ok(piece) if piece.bytes().is_empty() => NextStep::Close,
             Ok(piece) => {
                 self.keep_unread(&piece);

@@ -47,18 +47,22 @@ impl Conn {
         let Some(mut unread) = self.unread.take() else { return BufferedRequest::Incomplete };
         let head = match Head::decode(&unread.bytes, &mut unread.seen, &self.app.limits) {
             Ok(Decoded::Done(head)) => head,
-            decoded => {
+            Ok(_) => {
+                unread.charge();
+                unread.await_head(true, self.app.bodies(), || self.peer_key());
                 self.unread = Some(unread);
-                return if decoded.is_ok() {
-                    BufferedRequest::Incomplete
-                } else {
-                    BufferedRequest::Broken
-                };
+                return BufferedRequest::Incomplete;
+            }
+            Err(_) => {
+                self.unread = Some(unread);
+                return BufferedRequest::Broken;
             }
         };
         let behind = unread.bytes.split_off(head.len());
         let bytes = mem::replace(&mut unread.bytes, behind);
         unread.seen = 0;
+        unread.charge();
+        unread.await_head(false, self.app.bodies(), || None);
         let rest = (!unread.bytes.is_empty()).then_some(unread);
         let now_ms = now().mono_ms;
         self.socket.begin_response(now_ms);

@@ -1,5 +1,6 @@
 //! Requests that the server refuses before any handler.
 
+use gustnado_http::method::Method;
 use gustnado_http::request::RequestView;
 use gustnado_http::response_writer::Opening;
 use gustnado_http::status::Status;
@@ -37,20 +38,21 @@ impl Conn {
     ) -> Responded {
         let opening = &turn.prefix.opening;
         let (response, fault) = self.app.refusal(status, request, opening.lines());
-        self.write_last(&response, opening, fault, out)
+        let head_only = request.is_some_and(|request| request.method() == Method::Head);
+        self.write_last(&response, (opening, head_only), fault, out)
     }
 
     /// Writes a response behind which the connection closes, and counts it.
     pub(super) fn write_last(
         &self,
         response: &Response,
-        opening: &Opening,
+        (opening, head_only): (&Opening, bool),
         fault: Option<Fault>,
         out: &mut SendBuf,
     ) -> Responded {
         let before = out.bytes.len();
         let persist = self.app.refusal_persist();
-        let written = write_short(response, opening, persist, false, &mut out.bytes);
+        let written = write_short(response, opening, persist, head_only, &mut out.bytes);
         let bytes_sent = (out.bytes.len() - before) as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
         Responded { written, at: before, on_sent: None }

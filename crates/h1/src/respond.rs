@@ -168,7 +168,9 @@ fn with_status_line(
     // Both are shorter than the head, whose length fits.
     #[expect(clippy::cast_possible_truncation, reason = "see above")]
     let head_bytes = written.head_bytes - usual.len() as u32 + text.len() as u32;
-    out.splice(usual, text.into_bytes());
+    // The version stays as it is.
+    let version = "HTTP/1.1".len();
+    out.splice(usual.start + version..usual.end, text[version..].bytes());
     WrittenHead { status: number, head_bytes }
 }
 

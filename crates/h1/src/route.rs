@@ -102,7 +102,8 @@ impl Conn {
             let origin = self.origin();
             let request = Request::bare(&cache.used, received.head, received.bytes, origin);
             note_step(options.label);
-            return self.run_inline(&**handler, request, (cache, table), received, turn, out);
+            let from = (cache, table, options);
+            return self.run_inline(&**handler, request, from, received, turn, out);
         }
         let asked = (received.head, received.bytes);
         let (endpoint, request, path) = match exact {
@@ -169,8 +170,9 @@ impl Conn {
             Runnable::Inline(handler) => {
                 let WholeBody { bytes, trailers } = received.take_content();
                 routed.request.set_whole_body(bytes, trailers);
-                let RoutedRequest { cache, table, request, .. } = routed;
-                self.run_inline(&**handler, request, (cache, table), received, turn, out)
+                let RoutedRequest { cache, table, endpoint, request, .. } = routed;
+                let from = (cache, table, &endpoint.options);
+                self.run_inline(&**handler, request, from, received, turn, out)
             }
             Runnable::Task(handler) => self.run_task(handler, routed, received, turn, out, context),
             Runnable::ByLength(both) if both.takes_whole(received.ahead()) => {
@@ -291,7 +293,7 @@ impl Conn {
         &self,
         handler: &InlineFn,
         mut request: Box<Request>,
-        (cache, table): (&RouteCache, &Arc<RouteTable>),
+        (cache, table, options): (&RouteCache, &Arc<RouteTable>, &RouteOptions),
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
@@ -311,7 +313,7 @@ impl Conn {
                 if matches!(response.content, Content::Stream(_)) {
                     // A stream ends when its client goes, as a task does, so the connection watches
                     // for that.
-                    let incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
+                    let incoming = self.incoming(options, Framing::None, false);
                     let from = (&*request, table, incoming);
                     return self.finish_inline(response, from, received, turn, out);
                 }

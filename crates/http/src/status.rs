@@ -115,6 +115,11 @@ impl Status {
         self.0 >= 200 && self.0 != 204 && self.0 != 304
     }
 
+    /// Returns whether another response follows it (RFC 9110 §15.2), but for 101.
+    pub const fn is_interim(self) -> bool {
+        self.0 < 200
+    }
+
     /// Returns whether a response with it may contain `Content-Length`: not 1xx and 204 (RFC 9110
     /// §8.6).
     pub const fn may_have_length(self) -> bool {

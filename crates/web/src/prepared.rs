@@ -1,12 +1,13 @@
 //! What a handler's response still lacks before a protocol writes it: its file, its page.
 
+use gustnado_http::status::Status;
 use gustnado_tasks::{Now, contained};
 
 use crate::body::Body;
 use crate::error_page::error_page;
 use crate::request::{Request, RequestPeer, RequestSource};
 use crate::request_head::RequestHeadRef;
-use crate::response::Response;
+use crate::response::{Content, Response};
 use crate::routes::Pages;
 
 /// Opens the file that a response names, and adds the page for its status if it has no content.
@@ -20,6 +21,10 @@ pub fn prepared(
     origin: RequestSource<'_>,
 ) -> Response {
     response.open_file(parts.view(), now);
+    if response.status.is_interim() && !matches!(response.content, Content::Unsent(_)) {
+        // It is no response: the client would take the next one for it. A switch has no content.
+        response = Response::new(Status::INTERNAL_SERVER_ERROR);
+    }
     if !response.wants_page() {
         return response;
     }

@@ -154,7 +154,15 @@ fn silent_heads_give_way_where_memory_for_heads_is_short(setup: Setup) {
     if Setup::http1_only("clients of these tests send heads of HTTP/2 whole") {
         return;
     }
-    let server = Server::start(short_of_memory(setup));
+    let mut paced = short_of_memory(setup);
+    paced.pace.requests_per_second = 1_000_000;
+    for config in [short_of_memory(setup), paced] {
+        partial_heads_give_way(config);
+    }
+}
+
+fn partial_heads_give_way(config: Config) {
+    let server = Server::start(config);
     let partial = partial_heads(1, 300, 12_000, &server);
     server.wait_until("they hold too much", |stats| stats.memory_heads > 2 * MIB as u64);
     let mut newcomer = partial_head(2, 9_000, &server);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
-use gustnado::{Request, Response, Routes};
+use gustnado::{Request, Response, Routes, route};
 use gustnado_tasks::sleep;
 
 use crate::harness::client::{get, request};
@@ -21,6 +21,7 @@ on_every_server!(
     a_slow_reader_of_buffered_answers_gets_all,
     a_slow_reader_of_a_large_file_is_not_cut,
     a_handler_that_ignores_a_broken_body_is_ended,
+    a_stream_outlives_its_client_for_the_time_of_its_route,
 );
 
 const SET: Duration = Duration::from_millis(600);
@@ -155,5 +156,22 @@ fn a_handler_that_ignores_a_broken_body_is_ended(setup: Setup) {
     } else {
         client.send("not a size\r\n");
     }
+    time_to_let_go(&server);
+}
+
+/// Of a function that is ready at once. It keeps to its route's time, and not to the server's.
+fn a_stream_outlives_its_client_for_the_time_of_its_route(setup: Setup) {
+    let silent = |_: &Request| {
+        let (appender, response) = Response::append(1);
+        std::mem::forget(appender);
+        response
+    };
+    let own = route().half_close_timeout(SET).get(silent);
+    let config = Config { half_close_timeout: ALLOWED * 2, ..setup.config() };
+    let server = Server::routes(config, Routes::new().route("/", own));
+    let mut client = server.connect();
+    client.send(get("/"));
+    client.wait_until_read();
+    client.shut_write();
     time_to_let_go(&server);
 }

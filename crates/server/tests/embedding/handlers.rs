@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
-use gustnado::{BodyError, Request, Response, Routes, Sent, Status, blocking, route};
+use gustnado::{
+    BodyError, IntoResponse, Request, Response, Routes, Sent, Status, blocking, reply_later, route,
+};
 use gustnado_tasks::{sleep, yield_now};
 
 use crate::harness::alive::Alive;
@@ -20,6 +22,9 @@ on_every_server!(
     a_task_streams_a_body_back_as_it_comes,
     a_task_need_not_read_the_body,
     a_body_over_the_limit_is_refused_in_each_kind,
+    the_limit_of_a_second_route_of_a_path_counts,
+    an_interim_status_is_no_response,
+    a_late_response_that_panics_gives_500,
     a_body_that_breaks_the_rules_is_an_error_in_the_task,
     continue_is_said_when_a_task_looks_at_the_body,
     a_panic_is_answered_with_500_and_the_connection_goes_on,
@@ -127,6 +132,57 @@ fn a_body_over_the_limit_is_refused_in_each_kind(setup: Setup) {
     assert_eq!(server.ask(chunked + &chunk + "0\r\n\r\n").status, 413);
     assert_eq!(server.ask(post("/small", "12345")).status, 413);
     assert_eq!(server.ask(post("/small", "1234")).text(), "1234");
+}
+
+/// Of a route for each method, the options are those of the path.
+fn the_limit_of_a_second_route_of_a_path_counts(setup: Setup) {
+    let length = |request: &Request| request.bytes().len().to_string();
+    let routes = Routes::new()
+        .get("/larger", |_: &Request| "page")
+        .route("/larger", route().limit_body_bytes(5_000).post(length))
+        .get("/smaller", |_: &Request| "page")
+        .route("/smaller", route().limit_body_bytes(5).post(length));
+    let server = Server::routes(Config { limit_body_bytes: 1_000, ..setup.config() }, routes);
+    assert_eq!(server.ask(post("/larger", &"x".repeat(5_000))).text(), "5000");
+    assert_eq!(server.ask(post("/smaller", "123456")).status, 413);
+    assert_eq!(server.get("/smaller").text(), "page");
+}
+
+/// A client would take the next response for it.
+fn an_interim_status_is_no_response(setup: Setup) {
+    let routes = Routes::new()
+        .get("/inline", |_: &Request| Status::EARLY_HINTS)
+        .get("/task", async |_: Request| Status::CONTINUE)
+        .get("/switch", |_: &Request| Response::text("x").status(Status::SWITCHING_PROTOCOLS))
+        .get("/next", |_: &Request| "next");
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for path in ["/inline", "/task", "/switch"] {
+        assert_eq!(client.get(path).status, 500, "{path}");
+        assert_eq!(client.get("/next").text(), "next");
+    }
+}
+
+/// Making it a response panics.
+struct Unspeakable;
+
+impl IntoResponse for Unspeakable {
+    fn into_response(self) -> Response {
+        Response::text("x").header("X", "a\r\nb")
+    }
+}
+
+fn a_late_response_that_panics_gives_500(setup: Setup) {
+    let routes = Routes::new().get("/", |_: Request| {
+        let (replier, reply) = reply_later();
+        thread::spawn(move || replier.respond(Unspeakable));
+        reply
+    });
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/").status, 500);
+    }
 }
 
 fn a_body_that_breaks_the_rules_is_an_error_in_the_task(setup: Setup) {

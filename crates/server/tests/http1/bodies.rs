@@ -21,6 +21,7 @@ on_every_server!(
     chunk_extensions_and_trailers_are_bounded,
     a_client_that_waits_is_told_to_continue,
     a_client_that_waits_in_vain_is_told_at_once,
+    a_refusal_of_head_has_no_content,
     an_expectation_that_nobody_can_meet_fails,
     http_1_0_is_never_told_to_continue,
     a_body_over_the_limit_is_refused_in_both_framings,
@@ -216,6 +217,19 @@ fn a_client_that_waits_in_vain_is_told_at_once(setup: Setup) {
     let answer = client.ask(post("Content-Length: 1001\r\nExpect: 100-continue\r\n"));
     assert_eq!(answer.status, 413, "not 100");
     client.expect_as_said(&answer, "a body that was never sent");
+}
+
+fn a_refusal_of_head_has_no_content(setup: Setup) {
+    if Setup::http1_only("there it is the end of the stream") {
+        return;
+    }
+    let routes = Routes::new().any("/", async |_: Request| "never");
+    let server = Server::routes(Config { limit_body_bytes: 10, ..setup.config() }, routes);
+    let mut client = server.connect();
+    client.send(request("HEAD", "/", "Content-Length: 11\r\n"));
+    let head = client.read_head();
+    assert_eq!((head.status, head.field("content-length").is_some()), (413, true));
+    client.expect_end("a head alone");
 }
 
 fn an_expectation_that_nobody_can_meet_fails(setup: Setup) {

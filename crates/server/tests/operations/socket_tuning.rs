@@ -208,6 +208,7 @@ fn greeting_routes() -> Routes {
             sleep(Duration::from_millis(1)).await;
             "hello"
         })
+        .get("/odd", |_: &Request| Response::text("hello").code(299, "Odd").expect("a good code"))
         .get("/stream", |_: &Request| {
             let (appender, response) = Response::append(2);
             appender.try_append("hello").expect("room for one");
@@ -221,10 +222,12 @@ fn answers_can_call_themselves_old(setup: Setup) {
     }
     let config = Config { answer_version: ResponseVersion::Old, ..setup.config() };
     let server = Server::routes(config, greeting_routes());
-    let text = said(&server, &(get("/") + &get("/task") + &get("/none") + &get("/")), true);
+    let asked = get("/") + &get("/task") + &get("/none") + &get("/odd") + &get("/");
+    let text = said(&server, &asked, true);
     assert_eq!(text.matches("HTTP/1.0 200 OK\r\n").count(), 3, "{text}");
+    assert_eq!(text.matches("HTTP/1.0 299 Odd\r\n").count(), 1, "{text}");
     assert_eq!(text.matches("HTTP/1.0 404 ").count(), 1, "{text}");
-    assert_eq!(text.matches("Connection: keep-alive\r\n").count(), 4, "{text}");
+    assert_eq!(text.matches("Connection: keep-alive\r\n").count(), 5, "{text}");
     assert!(!text.contains("HTTP/1.1"), "{text}");
     let text = said(&server, &get("/stream"), false);
     assert!(text.starts_with("HTTP/1.0 200 OK\r\n") && text.ends_with("\r\n\r\nhello"), "{text}");

@@ -88,7 +88,10 @@ impl Replier {
     /// Sets the response. Returns whether it will be sent: not if the client is gone, or the
     /// handler timed out.
     pub fn respond(mut self, response: impl IntoResponse) -> bool {
-        self.0.take().is_some_and(|slot| slot.give(|| response.into_response()))
+        // If making the response panics, the drop of this sends 500.
+        let is_sent = self.0.as_ref().is_some_and(|slot| slot.give(|| response.into_response()));
+        self.0 = None;
+        is_sent
     }
 
     /// Returns whether the response can no longer be sent.
