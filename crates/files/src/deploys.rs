@@ -93,10 +93,15 @@ impl Folder {
 
     /// Returns whether the file of a key is found in former releases as well.
     pub(super) fn keeps(&self, key: &[u8]) -> bool {
-        let is_kept = |path: FilePath| self.immutable_folders().keep(&path.relative);
+        let is_kept = |path: FilePath| self.keeps_file(&path.relative);
         self.releases.is_on()
             && key != spa::KEY
             && path::decode(key, self.settings.hidden).is_ok_and(is_kept)
+    }
+
+    /// Returns the same of a path below the root.
+    pub(super) fn keeps_file(&self, relative: &[u8]) -> bool {
+        self.releases.is_on() && self.immutable_folders().keep(relative)
     }
 
     /// Returns whether a request for what is not there is for the application's page.

@@ -89,10 +89,66 @@ impl PathRules {
         path: FilePath,
         locate: impl Fn(&[u8]) -> Result<Located, Failure>,
     ) -> Result<Target, Failure> {
+        self.target_among(&self.attempts, path, locate)
+    }
+
+    /// Returns whether a new file would be found by a path that leads to another file now.
+    ///
+    /// - `relative`: where it would be, below the root.
+    /// - `locate`: as for [`PathRules::target`].
+    pub(super) fn would_shadow(
+        &self,
+        relative: &[u8],
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> bool {
+        let leads_to_file = |attempts: &[TryFile], path: &[u8]| {
+            [false, true].into_iter().any(|names_directory| {
+                let path = FilePath { relative: path.to_vec(), names_directory };
+                let target = self.target_among(attempts, path, &locate);
+                // (Where a page stands for all that is missing, every new file is in its place.)
+                matches!(target, Ok(Target::File(file)) if !file.is_fallback)
+            })
+        };
+        let attempts = self.attempts.iter().take_while(|attempt| **attempt != TryFile::NotFound);
+        attempts.enumerate().any(|(at, attempt)| {
+            let (before, behind) = (&self.attempts[..at], &self.attempts[at + 1..]);
+            let path = match attempt {
+                TryFile::NotFound => None,
+                // Any number of paths lead to it, and from what is behind it.
+                TryFile::Fixed(fixed) => {
+                    let is_last = behind.first().is_none_or(|next| *next == TryFile::NotFound);
+                    return fixed.as_bytes() == relative && !is_last;
+                }
+                TryFile::Beside(suffix) => match suffix.strip_prefix('/') {
+                    Some(below) if below.as_bytes() == relative => Some(&b""[..]),
+                    _ => relative.strip_suffix(suffix.as_bytes()),
+                },
+                TryFile::Folder => {
+                    let (folder, name) = parted(relative);
+                    let place = self.index.iter().position(|index| index == name);
+                    let is_there = |index: &Vec<u8>| locate(&within(folder, index)).is_ok();
+                    match place.map(|place| (&self.index[..place], &self.index[place + 1..])) {
+                        Some((_, worse)) if worse.iter().any(is_there) => return true,
+                        Some((better, _)) if !better.iter().any(is_there) => Some(folder),
+                        _ => None,
+                    }
+                }
+            };
+            path.is_some_and(|path| leads_to_file(behind, path) && !leads_to_file(before, path))
+        })
+    }
+
+    /// Returns what a path leads to by some of the attempts.
+    fn target_among(
+        &self,
+        attempts: &[TryFile],
+        path: FilePath,
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<Target, Failure> {
         let FilePath { relative, names_directory } = path;
         // Its own entry is looked for once, whether a file or a folder is wanted.
         let (mut own, mut outcome) = (None, Failure::Disk(Errno::NOENT));
-        for attempt in &self.attempts {
+        for attempt in attempts {
             let found = match attempt {
                 TryFile::NotFound => break,
                 TryFile::Fixed(fixed) => {
@@ -222,10 +278,7 @@ impl PathRules {
             return Ok(Some(Target::Moved(Moved::WithSlash)));
         }
         for index in &self.index {
-            let path = match relative {
-                [] => index.clone(),
-                relative => [relative, b"/", index].concat(),
-            };
+            let path = within(relative, index);
             match locate(&path) {
                 // Only a missing index counts as none: one that cannot be read is an error, not a
                 // listing.
@@ -253,6 +306,22 @@ impl PathRules {
         } else {
             Target::Moved(Moved::WithSlash)
         }))
+    }
+}
+
+/// Returns the folder and the name of a path below the root.
+pub(super) fn parted(relative: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memrchr(b'/', relative) {
+        Some(at) => (&relative[..at], &relative[at + 1..]),
+        None => (b"", relative),
+    }
+}
+
+/// Returns the path of an entry of a folder below the root.
+fn within(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    match folder {
+        [] => name.to_vec(),
+        folder => [folder, b"/", name].concat(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod part_file;
 mod quota;
+mod shadow;
 
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ enum UploadFailure {
     NoFolder,
     /// There is a file, and none may be replaced.
     Exists,
+    /// The file would be served in place of another one, which may not be replaced.
+    Shadows,
     /// There is something else than a file.
     NoFile,
     /// A condition of the request does not hold.
@@ -58,6 +61,9 @@ impl UploadFailure {
             }
             Self::Exists => {
                 (Status::CONFLICT, Some("A file with this name is there, and is not replaced."))
+            }
+            Self::Shadows => {
+                (Status::CONFLICT, Some("This file would be served in place of one that is there."))
             }
             Self::NoFile => (Status::CONFLICT, Some("Something else than a file has this name.")),
             Self::Condition => (Status::PRECONDITION_FAILED, None),

@@ -201,6 +201,11 @@ impl Siblings {
     }
 }
 
+/// Returns the path of the file that the one at a path would be a sibling of, by its ending.
+pub(super) fn original_of(relative: &[u8]) -> Option<&[u8]> {
+    SIBLINGS.iter().find_map(|(_, ending)| relative.strip_suffix(*ending))
+}
+
 /// Returns whether an entry is a compressed file that may be sent in place of the original.
 fn is_of(sibling: &Located, original: &Stamp, precompressed: Precompressed) -> bool {
     let is_recent = !Stamp::of(&sibling.stat).is_older_than(original);

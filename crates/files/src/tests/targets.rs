@@ -190,3 +190,37 @@ fn types_are_an_operators_own() {
     assert_eq!(range.field("Content-Type"), Some("text/x-own; charset=iso-8859-1"));
     assert_eq!(scene.get("/").field("Content-Type"), Some("application/xhtml+xml"));
 }
+
+/// Returns which of some new files would be found by a path that leads to another file.
+fn shadowing<'n>(scene: &Scene, names: &[&'n str]) -> Vec<&'n str> {
+    let folder = &scene.files.folder;
+    let locate = |path: &[u8]| folder.root.locate(path).map_err(Failure::Disk);
+    let shadows = |name: &&&str| folder.rules.would_shadow(name.as_bytes(), locate);
+    names.iter().filter(shadows).copied().collect()
+}
+
+#[test]
+fn a_new_file_is_told_that_would_be_found_before_another() {
+    let usual = scene(|_| {});
+    let names = ["about", "docs.html", "bare/index.html", "team", "new.html", "bare/a/b"];
+    assert_eq!(shadowing(&usual, &names), [""; 0]);
+    for slash in [TrailingSlash::Add, TrailingSlash::Remove, TrailingSlash::Ignore] {
+        let clean = scene(|settings| {
+            settings.clean_urls = true;
+            settings.trailing_slash = slash;
+        });
+        // (A folder without an index has no file that another one could be found before.)
+        let new =
+            ["about", "docs.html", "bare.html", "bare/index.html", "new.html", "both.html.html"];
+        assert_eq!(shadowing(&clean, &new), ["about", "docs.html"], "{slash:?}");
+    }
+    let names = ["main.htm", "index.html", "index.htm"];
+    let index = scene(|settings| settings.index = names.map(str::to_owned).to_vec());
+    let new = ["main.htm", "index.htm", "bare/index.htm", "docs/index.htm", "docs/main.htm"];
+    assert_eq!(shadowing(&index, &new), ["main.htm", "docs/main.htm"]);
+    let attempts = ["$uri", "/first.txt", "$uri.txt", "$uri/index.html", "/app.html"];
+    let tried = scene(|settings| settings.try_files = attempts.map(str::to_owned).to_vec());
+    let new =
+        ["first.txt", "plain", "app.html", "bare/index.html", "about.txt", "plain/index.html"];
+    assert_eq!(shadowing(&tried, &new), ["first.txt", "plain"]);
+}

@@ -13,11 +13,13 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::quota::QuotaShare;
+use super::shadow::would_shadow;
 use super::{UploadFailure, UploadRequest};
 use crate::Folder;
 use crate::cached_file::{Access, CachedFile, Representation};
 use crate::resolve::Root;
 use crate::select::conditions_of;
+use crate::target::parted;
 
 /// The beginning of the names of files that are not whole, where the file system has none without
 /// a name. They are hidden, so no request finds them; a process that is killed leaves its own
@@ -70,7 +72,7 @@ impl PartFile {
         now: Now,
     ) -> Result<Self, UploadFailure> {
         let relative = request.relative.clone();
-        let (above, name) = split(&relative);
+        let (above, name) = parted(&relative);
         let parent = root.open_directory(above).map_err(|errno| match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::XDEV | Errno::LOOP => UploadFailure::NoFolder,
             errno => UploadFailure::Disk(errno),
@@ -84,25 +86,18 @@ impl PartFile {
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(errno.into()),
         };
-        let view = request.head.on(&request.bytes);
-        let is_conditional = view.head().is_conditional();
+        let is_conditional = request.head.is_conditional();
         if is_conditional {
-            let current = match replaces {
-                Some(_) => load(folder, &root, &relative, now)?,
-                None => None,
-            };
-            let if_match = conditions_of(view, |conditions| match &current {
-                Some(file) => judge(conditions, false, &file.validators) == Verdict::Perform,
-                // Without a file, no tag is that of the file (RFC 9110 §13.1.1).
-                None => conditions.if_match.is_none(),
-            });
-            if !if_match {
-                return Err(UploadFailure::Condition);
-            }
+            check_conditions((folder, &root), request, replaces.is_some(), now)?;
         }
         let settings = &folder.settings;
-        if replaces.is_some() && !settings.upload_overwrite {
-            return Err(UploadFailure::Exists);
+        if !settings.upload_overwrite {
+            if replaces.is_some() {
+                return Err(UploadFailure::Exists);
+            }
+            if would_shadow(folder, &root, &relative, now) {
+                return Err(UploadFailure::Shadows);
+            }
         }
         let length = request.length.unwrap_or(0);
         if length > settings.upload_bytes_max {
@@ -148,7 +143,7 @@ impl PartFile {
         let replaced = {
             let uploads = Arc::clone(&self.folder.uploads);
             let _commit = uploads.commits.lock().unwrap_or_else(PoisonError::into_inner);
-            self.put()?
+            self.put(now)?
         };
         self.share.keep(replaced.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
         // The name itself has to last, too, before the client is told that it does.
@@ -159,9 +154,13 @@ impl PartFile {
     }
 
     /// Gives it its name. Returns the file that was there.
-    fn put(&mut self) -> Result<Option<Stat>, UploadFailure> {
-        let (parent, (_, name)) = (&self.parent, split(&self.relative));
+    fn put(&mut self, now: Now) -> Result<Option<Stat>, UploadFailure> {
+        let (parent, (_, name)) = (&self.parent, parted(&self.relative));
         if !self.folder.settings.upload_overwrite {
+            // Another upload may have put that file there meanwhile.
+            if would_shadow(&self.folder, &self.root, &self.relative, now) {
+                return Err(UploadFailure::Shadows);
+            }
             match &self.name {
                 PartName::Unnamed => link(&self.file, parent, name).map_err(taken)?,
                 PartName::Hidden(part_name) => put_new(parent, part_name.as_bytes(), name)?,
@@ -194,14 +193,6 @@ impl Drop for PartFile {
             // There is nothing else to be done about a disk that refuses even that.
             _ = rustix::fs::unlinkat(&self.parent, &**name, AtFlags::empty());
         }
-    }
-}
-
-/// Returns the folder and the name of a path below the root.
-fn split(relative: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memrchr(b'/', relative) {
-        Some(at) => (&relative[..at], &relative[at + 1..]),
-        None => (b"", relative),
     }
 }
 
@@ -284,7 +275,7 @@ fn load(
         located => located?,
     };
     let access = (root, Access::Waits);
-    let representation = Representation::of_type(folder.headers.types.of(split(relative).1));
+    let representation = Representation::of_type(folder.headers.types.of(parted(relative).1));
     let file = (&located, relative, representation);
     let file = CachedFile::load(
         access,
@@ -293,6 +284,22 @@ fn load(
         now,
     );
     file.map(Some).map_err(failed)
+}
+
+/// Checks whether the conditions of a request hold for the file in its place.
+fn check_conditions(
+    (folder, root): (&Folder, &Root),
+    request: &UploadRequest,
+    is_there: bool,
+    now: Now,
+) -> Result<(), UploadFailure> {
+    let current = if is_there { load(folder, root, &request.relative, now)? } else { None };
+    let hold = conditions_of(request.head.on(&request.bytes), |conditions| match &current {
+        Some(file) => judge(conditions, false, &file.validators) == Verdict::Perform,
+        // Without a file, no tag is that of the file (RFC 9110 §13.1.1).
+        None => conditions.if_match.is_none(),
+    });
+    if hold { Ok(()) } else { Err(UploadFailure::Condition) }
 }
 
 fn is_same(one: Option<&Stat>, other: Option<&Stat>) -> bool {

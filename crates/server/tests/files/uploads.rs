@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use gustnado::config::{Config, RouteSettings};
+use gustnado::config::{Config, Precompressed, RouteSettings};
 
 use crate::harness::client::request;
 use crate::harness::folder::noise;
@@ -13,6 +13,7 @@ use crate::harness::{Answer, Folder, Server, Setup};
 on_every_server!(
     a_file_is_put_and_served,
     no_file_is_replaced_unless_that_is_allowed,
+    no_file_is_put_before_one_that_is_served,
     conditions_decide_which_file_is_replaced,
     a_form_sends_files,
     what_leads_elsewhere_is_refused,
@@ -83,6 +84,35 @@ fn no_file_is_replaced_unless_that_is_allowed(setup: Setup) {
     assert_eq!(put(&server, "/b.txt", "If-None-Match: *\r\n", b"b").status, 201);
     assert_eq!(put(&server, "/b.txt", "If-None-Match: *\r\n", b"c").status, 412);
     assert_eq!(names(&folder, ""), ["a.txt", "b.txt"]);
+}
+
+fn no_file_is_put_before_one_that_is_served(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("index.html", "index");
+    folder.file("about.html", "about");
+    folder.file("docs/index.html", "docs");
+    folder.file("bare/x", "");
+    let change = |settings: &mut RouteSettings| {
+        settings.precompressed = Precompressed::On;
+        settings.clean_urls = true;
+    };
+    let server = start(setup, &folder, change);
+    for path in ["/index.html.br", "/about.html.zst", "/bare/x.gz", "/about", "/docs.html"] {
+        assert_eq!(put(&server, path, "", b"other").status, 409, "{path}");
+    }
+    for path in ["/none.br", "/bare/index.html", "/about.htm"] {
+        assert_eq!(put(&server, path, "", b"new").status, 201, "{path}");
+    }
+    for (path, text) in [("/", "index"), ("/about", "about"), ("/docs/", "docs")] {
+        let answer = server.ask(request("GET", path, "Accept-Encoding: br, zstd, gzip\r\n"));
+        assert_eq!(answer.text(), text, "{path}");
+    }
+    let server = start(setup, &folder, |settings| {
+        change(settings);
+        settings.upload_overwrite = true;
+    });
+    assert_eq!(put(&server, "/about", "", b"other").status, 201);
+    assert_eq!(server.get("/about").text(), "other");
 }
 
 fn conditions_decide_which_file_is_replaced(setup: Setup) {
