@@ -9,6 +9,7 @@ mod shadow;
 
 use std::sync::Arc;
 
+use gustnado_config::is_forbidden;
 use gustnado_http::fields::HeaderId;
 use gustnado_http::head::Head;
 use gustnado_http::request::RequestView;
@@ -230,18 +231,21 @@ fn relative(
     let hidden = folder.settings.hidden;
     let path = decode(place.below().as_bytes(), hidden)?;
     let mut relative = path.relative;
+    if let Some(name) = name {
+        check_segment(name, hidden)?;
+        if !relative.is_empty() {
+            relative.push(b'/');
+        }
+        relative.extend_from_slice(name);
+    }
+    // Before anything that would tell what is there.
+    if is_forbidden(&folder.settings.forbidden, &relative, false) {
+        return Err(FilePathError::Refused.into());
+    }
     match name {
         None if path.names_directory => Err(UploadFailure::NoFile),
-        None => Ok(relative),
         Some(_) if !path.names_directory => Err(UploadFailure::NoFolder),
-        Some(name) => {
-            check_segment(name, hidden)?;
-            if !relative.is_empty() {
-                relative.push(b'/');
-            }
-            relative.extend_from_slice(name);
-            Ok(relative)
-        }
+        _ => Ok(relative),
     }
 }
 

@@ -17,6 +17,7 @@ on_every_server!(
     conditions_decide_which_file_is_replaced,
     a_form_sends_files,
     what_leads_elsewhere_is_refused,
+    what_is_forbidden_is_neither_replaced_nor_told,
     a_file_that_does_not_come_whole_leaves_nothing,
     files_are_taken_within_their_bounds,
     a_full_disk_leaves_nothing,
@@ -34,6 +35,25 @@ fn start(setup: Setup, folder: &Folder, change: impl FnOnce(&mut RouteSettings))
 fn put(server: &Server, path: &str, fields: &str, body: &[u8]) -> Answer {
     let fields = format!("{fields}Content-Length: {}\r\n", body.len());
     server.ask([request("PUT", path, &fields).as_ref(), body].concat())
+}
+
+/// A form with files, by their names and contents.
+fn form(files: &[(&str, &str)]) -> String {
+    let part = |(name, content): &(&str, &str)| {
+        format!(
+            "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+             \r\n{content}\r\n"
+        )
+    };
+    files.iter().map(part).collect::<String>() + "--b--\r\n"
+}
+
+fn post(server: &Server, path: &str, fields: &str, body: &str) -> Answer {
+    let length = body.len();
+    let fields = format!(
+        "{fields}Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n"
+    );
+    server.ask([request("POST", path, &fields).as_ref(), body.as_bytes()].concat())
 }
 
 /// The names in a folder, hidden ones as well.
@@ -135,22 +155,7 @@ fn a_form_sends_files(setup: Setup) {
     let folder = Folder::new();
     folder.file("sub/x", "");
     let server = start(setup, &folder, |_| {});
-    let form = |files: &[(&str, &str)]| {
-        let part = |(name, content): &(&str, &str)| {
-            format!(
-                "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
-                 \r\n{content}\r\n"
-            )
-        };
-        files.iter().map(part).collect::<String>() + "--b--\r\n"
-    };
-    let post = |path: &str, fields: &str, body: &str| {
-        let length = body.len();
-        let fields = format!(
-            "{fields}Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n"
-        );
-        server.ask([request("POST", path, &fields).as_ref(), body.as_bytes()].concat())
-    };
+    let post = |path: &str, fields: &str, body: &str| post(&server, path, fields, body);
     let two = form(&[("one.txt", "1"), ("C:\\photos\\two.txt", "2")]);
     let answer = post("/sub/", "Accept: text/html\r\n", &two);
     assert_eq!((answer.status, answer.field("location")), (303, Some("./")));
@@ -200,6 +205,27 @@ fn what_leads_elsewhere_is_refused(setup: Setup) {
     assert_eq!(put(&server, "/x", "Content-Encoding: gzip\r\n", b"x").status, 415);
     assert_eq!(fs::read_dir(&outside).expect("there").count(), 0);
     assert_eq!(names(&folder, ""), ["in", "link", "out", "sub"]);
+}
+
+fn what_is_forbidden_is_neither_replaced_nor_told(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("x.php", "operator's");
+    folder.file("internal/a", "operator's");
+    let server = start(setup, &folder, |settings| {
+        settings.upload_overwrite = true;
+        settings.forbidden = ["*.php", "/internal/*"].map(str::to_owned).to_vec();
+    });
+    for path in ["/x.php", "/X.PHP", "/none.php", "/x.php/", "/internal/a", "/internal/none"] {
+        assert_eq!(put(&server, path, "", b"x").status, 404, "{path}");
+        let answer = put(&server, path, "If-None-Match: *\r\n", b"x");
+        assert_eq!(answer.status, 404, "{path}, whether it is there or not");
+    }
+    for name in ["x.php", "none.php"] {
+        assert_eq!(post(&server, "/", "", &form(&[(name, "x")])).status, 404, "{name}");
+    }
+    assert_eq!(names(&folder, ""), ["internal", "x.php"]);
+    assert_eq!(names(&folder, "internal"), ["a"]);
+    assert_eq!(fs::read(folder.path("x.php")).expect("there"), b"operator's");
 }
 
 /// Returns whether this process writes a file below the root that is not in its place: most file
