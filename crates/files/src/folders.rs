@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::deltas::DeltaThread;
 use super::digest::Digests;
 use super::headers::FolderHeaders;
+use super::upload::UploadQuotas;
 use super::{FileOptions, Files, FilesError, Folder};
 
 /// The open folders, held weakly: each lives as long as a route uses it.
@@ -17,6 +18,8 @@ pub struct Folders {
     /// Outlive every folder, so that a reload changes no tag.
     digests: Arc<Digests>,
     deltas: Arc<DeltaThread>,
+    /// Shared by folders with the same root.
+    uploads: Arc<UploadQuotas>,
 }
 
 /// What is counted of all folders of a server together.
@@ -61,6 +64,7 @@ impl Folders {
         folder.in_all = self.counts();
         folder.hashing.digests = Arc::clone(&self.digests);
         folder.deltas = Arc::clone(&self.deltas);
+        folder.uploads = Arc::clone(&self.uploads);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|folder| folder.strong_count() > 0);
         let mut same_path = known.iter().filter_map(Weak::upgrade);

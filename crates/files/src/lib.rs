@@ -82,7 +82,7 @@ use resolve::Root;
 use select::select;
 use slow::respond_slowly;
 use target::PathRules;
-use upload::UploadQuota;
+use upload::UploadQuotas;
 
 pub use cache_rules::{AppliedRule, cache_rule};
 pub use cached_file::{CachedFile, HeldFile};
@@ -177,7 +177,8 @@ struct Folder {
     pool: OnceLock<BlockingPool>,
     /// Those of all workers.
     open_files: OpenFiles,
-    uploads: Arc<UploadQuota>,
+    /// Those of all folders of a server.
+    uploads: Arc<UploadQuotas>,
     hashing: Hashing,
     /// Representations that were made of files.
     made: MadeVariants,

@@ -24,7 +24,7 @@ use super::response::FileResponse;
 use super::{Files, Folder, Mounted, worker};
 
 use part_file::PartFile;
-pub(super) use quota::UploadQuota;
+pub(super) use quota::UploadQuotas;
 
 /// Why a file is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::target::parted;
 /// The beginning of the names of files that are not whole, where the file system has none without
 /// a name. They are hidden, so no request finds them; a process that is killed leaves its own
 /// behind.
-const PART_NAME: &str = ".gustnado-upload-";
+pub(super) const PART_NAME: &str = ".gustnado-upload-";
 /// How often another name is tried.
 const ATTEMPTS_MAX: usize = 4;
 
@@ -103,7 +103,8 @@ impl PartFile {
         if length > settings.upload_bytes_max {
             return Err(UploadFailure::TooLarge);
         }
-        let share = folder.uploads.begin(&root, settings.upload_quota, now)?;
+        let quota = folder.uploads.of(root.identity(), now);
+        let share = quota.begin(&root, settings.upload_quota, now)?;
         if !share.has_room(length) {
             return Err(UploadFailure::Quota);
         }
@@ -141,8 +142,8 @@ impl PartFile {
         // Before it has its name: after a crash, a file with that name is whole.
         self.file.sync_all().map_err(|error| failure(&error))?;
         let replaced = {
-            let uploads = Arc::clone(&self.folder.uploads);
-            let _commit = uploads.commits.lock().unwrap_or_else(PoisonError::into_inner);
+            let quota = self.share.quota();
+            let _commit = quota.commits.lock().unwrap_or_else(PoisonError::into_inner);
             self.put(now)?
         };
         self.share.keep(replaced.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));

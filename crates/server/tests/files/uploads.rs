@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use gustnado::config::{Config, Precompressed, RouteSettings};
+use gustnado::{Routes, route};
 
 use crate::harness::client::request;
 use crate::harness::folder::noise;
@@ -20,6 +21,7 @@ on_every_server!(
     what_is_forbidden_is_neither_replaced_nor_told,
     a_file_that_does_not_come_whole_leaves_nothing,
     files_are_taken_within_their_bounds,
+    a_quota_is_the_folders_and_has_what_is_under_way,
     a_full_disk_leaves_nothing,
     pages_of_other_sites_send_nothing,
     without_the_setting_nothing_is_taken,
@@ -228,17 +230,23 @@ fn what_is_forbidden_is_neither_replaced_nor_told(setup: Setup) {
     assert_eq!(fs::read(folder.path("x.php")).expect("there"), b"operator's");
 }
 
-/// Returns whether this process writes a file below the root that is not in its place: most file
-/// systems have files without a name, and the kernel shows them as deleted ones.
-fn has_part(folder: &Folder) -> bool {
-    let open = fs::read_dir("/proc/self/fd").expect("the kernel lists descriptors");
-    let mut links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+/// Returns the bytes of a file below the root that is not in its place, if this process writes one:
+/// most file systems have files without a name, and the kernel shows them as deleted ones.
+fn part_bytes(folder: &Folder) -> Option<u64> {
+    let mut open = fs::read_dir("/proc/self/fd").expect("the kernel lists descriptors");
     let root = folder.root();
-    links.any(|link| {
+    open.find_map(|entry| {
+        let entry = entry.ok()?.path();
+        let link = fs::read_link(&entry).ok()?;
         let name = link.to_string_lossy();
         let is_part = name.ends_with(" (deleted)") || name.contains("/.gustnado-upload-");
-        is_part && link.starts_with(&root)
+        (is_part && link.starts_with(&root)).then(|| fs::metadata(entry).ok())?
     })
+    .map(|found| found.len())
+}
+
+fn has_part(folder: &Folder) -> bool {
+    part_bytes(folder).is_some()
 }
 
 fn a_file_that_does_not_come_whole_leaves_nothing(setup: Setup) {
@@ -278,6 +286,33 @@ fn files_are_taken_within_their_bounds(setup: Setup) {
     assert_eq!(server.ask([head.as_ref(), chunks.as_bytes()].concat()).status, 413);
     let is_gone = || names(&folder, "") == ["a", "b", "old.bin"];
     crate::harness::wait_until("the part is removed", is_gone);
+}
+
+/// Two routes to one folder, with different settings.
+fn a_quota_is_the_folders_and_has_what_is_under_way(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("old", vec![0; 100_000]);
+    let taking = |bytes_max| {
+        route().files(folder.root()).tune(move |settings| {
+            settings.upload = true;
+            settings.upload_quota = 1_000_000;
+            settings.upload_bytes_max = bytes_max;
+        })
+    };
+    let routes = Routes::new().route("/one", taking(1_000_000)).route("/two", taking(900_000));
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    client.send(request("PUT", "/one/cut", "Content-Length: 900000\r\n"));
+    client.send(noise(3, 600_000));
+    let is_written = || part_bytes(&folder).is_some_and(|bytes| bytes >= 256 << 10);
+    crate::harness::wait_until("a part of it is there", is_written);
+    assert_eq!(put(&server, "/two/b", "", &noise(1, 700_000)).status, 507);
+    drop(client);
+    let is_put = || put(&server, "/two/b", "", &noise(1, 700_000)).status == 201;
+    crate::harness::wait_until("what was cut gives its room back", is_put);
+    assert_eq!(put(&server, "/one/c", "", &noise(1, 200_001)).status, 507);
+    assert_eq!(put(&server, "/one/c", "", &noise(1, 200_000)).status, 201);
+    assert_eq!(names(&folder, ""), ["b", "c", "old"]);
 }
 
 fn a_full_disk_leaves_nothing(setup: Setup) {
