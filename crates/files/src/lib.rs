@@ -175,6 +175,8 @@ struct Folder {
     spool: PathBuf,
     /// One pool per folder, so that a frozen disk delays no other folder.
     pool: OnceLock<BlockingPool>,
+    /// Another one for uploads: storing a file takes longer than finding one.
+    upload_pool: OnceLock<BlockingPool>,
     /// Those of all workers.
     open_files: OpenFiles,
     /// Those of all folders of a server.
@@ -262,6 +264,7 @@ impl Files {
             archives_max: options.archives_max,
             spool: options.spool,
             pool: OnceLock::new(),
+            upload_pool: OnceLock::new(),
             open_files: OpenFiles::default(),
             uploads: Arc::default(),
             hashing,
@@ -397,6 +400,12 @@ impl Folder {
     fn pool(&self) -> Option<&BlockingPool> {
         let new = || BlockingPool::new(self.threads, JOBS_MAX);
         (self.threads > 0).then(|| self.pool.get_or_init(new))
+    }
+
+    /// Returns as many other ones, for files that are sent to the folder.
+    fn upload_pool(&self) -> Option<&BlockingPool> {
+        let new = || BlockingPool::new(self.threads, JOBS_MAX);
+        (self.threads > 0).then(|| self.upload_pool.get_or_init(new))
     }
 
     /// Has a loaded file digested, if its tag awaits that.

@@ -25,6 +25,9 @@ use crate::target::parted;
 /// a name. They are hidden, so no request finds them; a process that is killed leaves its own
 /// behind.
 pub(super) const PART_NAME: &str = ".gustnado-upload-";
+/// Bytes that are written before they have to be on the disk: so no step waits for many, however
+/// large a file is.
+const UNSYNCED_BYTES_MAX: u64 = 32 << 20;
 /// How often another name is tried.
 const ATTEMPTS_MAX: usize = 4;
 
@@ -43,6 +46,8 @@ pub(super) struct PartFile {
     /// A condition of the request names that file.
     is_conditional: bool,
     written: u64,
+    /// Those of them that may not be on the disk yet.
+    unsynced: u64,
     share: QuotaShare,
 }
 
@@ -120,6 +125,7 @@ impl PartFile {
             replaces,
             is_conditional,
             written,
+            unsynced: 0,
             share,
         })
     }
@@ -134,13 +140,23 @@ impl PartFile {
         if !self.share.take(bytes) {
             return Err(UploadFailure::Quota);
         }
-        self.file.write_all(piece).map_err(|error| failure(&error))
+        self.file.write_all(piece).map_err(|error| failure(&error))?;
+        self.unsynced += bytes;
+        if self.unsynced >= UNSYNCED_BYTES_MAX {
+            self.file.sync_data().map_err(|error| failure(&error))?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+
+    /// Waits until it is on the disk. Before it has its name: after a crash, a file with that name
+    /// is whole.
+    pub(super) fn sync(&self) -> Result<(), UploadFailure> {
+        self.file.sync_all().map_err(|error| failure(&error))
     }
 
     /// Puts it in its place.
     pub(super) fn finish(mut self: Box<Self>, now: Now) -> Result<PutFile, UploadFailure> {
-        // Before it has its name: after a crash, a file with that name is whole.
-        self.file.sync_all().map_err(|error| failure(&error))?;
         let replaced = {
             let quota = self.share.quota();
             let _commit = quota.commits.lock().unwrap_or_else(PoisonError::into_inner);
