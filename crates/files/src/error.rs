@@ -72,6 +72,8 @@ pub(super) enum Failure {
     NoIndex,
     /// A folder has more bytes than an archive may have.
     TooLarge,
+    /// As much is being sent to slow clients as may be.
+    TooMany,
     /// The response is unknown without waiting for the disk, which was not allowed; or the disk did
     /// not respond in time.
     WouldWait,
@@ -89,7 +91,7 @@ impl Failure {
             Failure::Path(FilePathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
             Failure::Disk(errno) => status_of(errno),
             Failure::TooLarge => Status::FORBIDDEN,
-            Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
+            Failure::TooMany | Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -105,8 +107,8 @@ impl Failure {
 
     /// Returns whether a resource ran out that may be free again in a moment.
     pub(super) fn is_exhaustion(self) -> bool {
-        use Failure::{Disk, WouldWait};
-        matches!(self, Disk(Errno::MFILE | Errno::NFILE | Errno::NOMEM) | WouldWait)
+        use Failure::{Disk, TooMany, WouldWait};
+        matches!(self, Disk(Errno::MFILE | Errno::NFILE | Errno::NOMEM) | TooMany | WouldWait)
     }
 }
 

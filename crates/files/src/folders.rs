@@ -31,6 +31,8 @@ pub struct FolderCounts {
     pub deltas_made: AtomicU64,
     /// How many responses had such a file as their content.
     pub deltas_sent: AtomicU64,
+    /// Listings of which more is to come than was sent.
+    pub(super) listings_open: AtomicU64,
     /// Archives that are made now.
     pub archives_open: AtomicU64,
     /// Archives that were begun.

@@ -440,8 +440,10 @@ impl Folder {
         let counter = match failure.status() {
             Status::SERVICE_UNAVAILABLE => {
                 self.in_all.exhausted.fetch_add(1, Ordering::Relaxed);
-                // Idle connections have some.
-                gustnado_tasks::request_descriptors();
+                if failure != Failure::TooMany {
+                    // Idle connections have some.
+                    gustnado_tasks::request_descriptors();
+                }
                 &self.exhausted
             }
             Status::FORBIDDEN if failure != Failure::TooLarge => &self.denied,

@@ -23,7 +23,7 @@ impl OpenFolder {
     /// It cannot be read.
     pub(super) fn open(root: &Root, located: &Located, relative: &[u8]) -> Result<Self, Errno> {
         let directory = root.open_folder(located, relative)?;
-        Ok(Self { root: root.try_clone()?, directory, relative: relative.to_vec() })
+        Ok(Self { root: root.clone(), directory, relative: relative.to_vec() })
     }
 
     /// Returns its descriptor.

@@ -9,6 +9,7 @@ mod walk;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
@@ -68,10 +69,10 @@ pub(crate) enum Reopen {
     Again,
 }
 
-/// An open root directory.
-#[derive(Debug)]
+/// An open root directory. Copies share its descriptor.
+#[derive(Clone, Debug)]
 pub(crate) struct Root {
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
     identity: Identity,
     resolver: Resolver,
     reopen: Reopen,
@@ -154,7 +155,7 @@ impl Root {
         let directory = rustix::fs::open(path, LOOKING | OFlags::DIRECTORY, Mode::empty())?;
         let identity = Identity::of(&rustix::fs::fstat(&directory)?);
         let is_local = is_local(&directory);
-        Ok(Root { directory, identity, resolver, reopen, is_local })
+        Ok(Root { directory: Arc::new(directory), identity, resolver, reopen, is_local })
     }
 
     /// Opens the directory at `path` with this root's methods.
@@ -169,13 +170,6 @@ impl Root {
     /// Returns where it is now, without symlinks; `None` if the system does not say.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         path_of(&self.directory)
-    }
-
-    /// Returns the same root with a descriptor of its own.
-    pub(crate) fn try_clone(&self) -> Result<Root, Errno> {
-        let directory = rustix::io::fcntl_dupfd_cloexec(&self.directory, 0)?;
-        let Root { identity, resolver, reopen, is_local, .. } = *self;
-        Ok(Root { directory, identity, resolver, reopen, is_local })
     }
 
     /// Returns whether a device is that of the root, and local.

@@ -88,7 +88,7 @@ impl WalkEntry {
 impl FolderWalk {
     /// Begins a walk at an open folder.
     pub(super) fn new(folder: &OpenFolder, rules: WalkRules) -> Result<Self, Errno> {
-        let root = folder.root().try_clone()?;
+        let root = folder.root().clone();
         let names = Dir::read_from(folder.directory())?;
         let top = WalkedFolder { names, relative: folder.relative().to_vec() };
         Ok(Self { root, rules, folders: vec![top] })

@@ -133,6 +133,11 @@ impl NamesPage {
         self.names.len()
     }
 
+    /// Returns the heap memory of this value in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.names.capacity() * NAME_COST_BYTES
+    }
+
     /// Returns a name on the page, from 0 on.
     pub(super) fn name(&self, at: usize) -> &[u8] {
         self.names[at].of(&self.bytes)

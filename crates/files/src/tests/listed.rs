@@ -278,3 +278,55 @@ fn a_list_of_a_folder_that_may_not_be_read_is_refused() {
     assert_eq!(scene.get("/shut/").status(), expected);
     fs::set_permissions(&shut, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
+
+/// How many descriptors of this process are open folders below a scene.
+fn open_folders(scene: &Scene) -> usize {
+    let all = fs::read_dir("/proc/self/fd").expect("the kernel lists descriptors");
+    let links = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|link| link.starts_with(scene.place.path())).count()
+}
+
+#[test]
+fn a_listing_that_waits_for_its_client_holds_one_descriptor_and_the_others_none() {
+    let mut options = listing();
+    options.settings.listing_readme = true;
+    let scene = Scene::with(options, WAYS[0]);
+    for number in 0..500 {
+        scene.write(&format!("small/{number}"), "");
+        scene.write(&format!("large/{number}"), "");
+    }
+    scene.write("large/500", "");
+    scene.write("told/README", "text");
+    let before = open_folders(&scene);
+    let (begun, small) =
+        (scene.respond("GET", "/large/", &[]), scene.respond("GET", "/small/", &[]));
+    assert_eq!(open_folders(&scene), before + 1);
+    let told = scene.respond("GET", "/told/", &[]);
+    assert_eq!(open_folders(&scene), before + 2);
+    let counts = &scene.files.folder.in_all;
+    let open = &counts.listings_open;
+    assert_eq!(open.load(Ordering::Relaxed), 2);
+    drop((begun, small, told));
+    assert_eq!((open_folders(&scene), open.load(Ordering::Relaxed)), (before, 0));
+    let mut pieces = scene.pieces("/large/");
+    assert!(pieces.next().is_some() && pieces.next().is_some());
+    assert_eq!((open_folders(&scene), open.load(Ordering::Relaxed)), (before, 0), "it is made");
+}
+
+#[test]
+fn more_listings_than_may_wait_are_refused_before_their_heads() {
+    let scene = Scene::with(listing(), WAYS[0]);
+    for number in 0..=500 {
+        scene.write(&format!("large/{number}"), "");
+    }
+    scene.write("small/0", "");
+    let begin = |_| scene.respond("GET", "/large/", &[]);
+    let all: Vec<FileResponse> = (0..256).map(begin).collect();
+    assert!(all.iter().all(|response| response.status == Status::OK));
+    let refused = scene.get("/large/");
+    assert_eq!((refused.status(), refused.field("Retry-After")), (503, Some("1")));
+    assert_eq!(scene.files.folder.in_all.exhausted.load(Ordering::Relaxed), 1);
+    assert_eq!(scene.get("/small/").status(), 200, "it is made at once");
+    drop(all);
+    assert_eq!(scene.get("/large/").status(), 200);
+}

@@ -244,7 +244,8 @@ counters! {
         worker "Connections that it has cut off because a file became shorter.",
         cell FilesCut;
     files_exhausted: Counter Everywhere,
-        server u64 "Files that could not be opened because no descriptor or memory was free.";
+        server u64 "Files that could not be opened, and listings that were not begun, because \
+            no descriptor or memory was free.";
     archives_open: Gauge OnPages,
         server u64 "Archives of folders that are made now.";
     archives_begun: Counter OnPages, server u64 "Archives of folders that were begun.";

@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use gustnado::config::Listing;
 
 use crate::harness::client::request;
-use crate::harness::{Folder, Server, Setup};
+use crate::harness::{Folder, Server, Setup, wait_until};
 
 on_every_server!(
     a_listing_is_sent_by_every_protocol,
     a_listing_of_ten_thousand_names_comes_whole,
     a_client_that_leaves_in_the_middle_of_a_listing_stops_it,
+    a_listing_that_is_not_read_is_charged_and_holds_one_descriptor,
 );
 
 fn start(setup: Setup, folder: &Folder) -> Server {
@@ -78,4 +79,30 @@ fn a_client_that_leaves_in_the_middle_of_a_listing_stops_it(setup: Setup) {
     drop(client);
     server.wait_until_empty();
     assert_eq!(server.get("/many/0").status, 200);
+}
+
+fn a_listing_that_is_not_read_is_charged_and_holds_one_descriptor(setup: Setup) {
+    let folder = Folder::new();
+    let first = folder.file("many/0", "");
+    for number in 1..10_000 {
+        // Bytes that are three times as many in a link, and in the text.
+        let name = [format!("{number}-").as_bytes(), &[0xff; 200]].concat();
+        fs::hard_link(&first, folder.path("many").join(OsStr::from_bytes(&name))).expect("a link");
+    }
+    let server = start(setup, &folder);
+    let open = || {
+        let all = fs::read_dir("/proc/self/fd").expect("the kernel lists descriptors");
+        let links = all.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        links.filter(|link| link.starts_with(folder.root())).count()
+    };
+    let before = open();
+    let mut client = server.connect();
+    client.send(request("GET", "/many/", ""));
+    assert_eq!(client.read_head().status, 200);
+    let is_charged = || server.stats().memory_sends >= 2_000_000;
+    wait_until("the names are charged", is_charged);
+    assert_eq!(open(), before + 1);
+    drop(client);
+    server.wait_until_empty();
+    wait_until("they are released", || open() == before && server.stats().memory_sends == 0);
 }
