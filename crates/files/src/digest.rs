@@ -48,6 +48,20 @@ pub(super) fn digest_of(bytes: &[u8]) -> Digest {
     shortened(Sha256::new_with_prefix(bytes))
 }
 
+/// The digest of bytes that come piece by piece.
+#[derive(Debug, Default)]
+pub(super) struct GrowingDigest(Sha256);
+
+impl GrowingDigest {
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(super) fn finish(self) -> Digest {
+        shortened(self.0)
+    }
+}
+
 fn shortened(hash: Sha256) -> Digest {
     let whole = hash.finalize();
     *whole.first_chunk().expect("32 bytes are more than 12")
@@ -169,7 +183,21 @@ impl Hashing {
 
     /// Returns whether files of this size get a tag from their bytes.
     fn includes(&self, stamp: &Stamp) -> bool {
-        stamp.size <= self.bytes_max && self.bytes_max > 0
+        self.includes_size(stamp.size)
+    }
+
+    pub(super) fn includes_size(&self, bytes: u64) -> bool {
+        bytes <= self.bytes_max && self.bytes_max > 0
+    }
+
+    /// Notes the digest of a file that was just written here, if its stamp stands for its bytes.
+    /// Returns whether it does.
+    pub(super) fn note(&self, stamp: Stamp, digest: Digest) -> bool {
+        let stands = stamp.shows_later_writes();
+        if stands {
+            self.digests.table().set(stamp, DigestState::Known(digest));
+        }
+        stands
     }
 
     /// Returns the digest of a file, if it is known.
@@ -247,6 +275,19 @@ mod tests {
         assert_eq!(digest_of_file(&file, &stamp), Some(digest_of(&bytes)));
         file.set_len(5).expect("cut");
         assert_eq!(digest_of_file(&file, &stamp), None);
+    }
+
+    #[test]
+    fn a_digest_is_noted_for_a_stamp_that_no_later_write_has() {
+        let hashing = Hashing::new(1 << 20, None);
+        let file = tempfile::tempfile().expect("a file");
+        file.write_all_at(b"abc", 0).expect("written");
+        let stamp = Stamp::of(&rustix::fs::fstat(&file).expect("attributes"));
+        assert!(!hashing.note(stamp, digest_of(b"abc")), "another write may have the same time");
+        assert_eq!(hashing.digest(&stamp, None), None);
+        let later = Stamp::with_inode(1);
+        assert!(hashing.note(later, digest_of(b"abc")));
+        assert_eq!(hashing.digest(&later, None), Some(digest_of(b"abc")));
     }
 
     #[test]

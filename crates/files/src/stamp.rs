@@ -106,6 +106,12 @@ impl Stamp {
         u64::try_from(self.modified.0).unwrap_or(0).min(now.unix_secs)
     }
 
+    /// Returns whether any later write gives the file another stamp: its attributes were changed,
+    /// by the clock of its file system, when the time of the last write was over.
+    pub(super) fn shows_later_writes(&self) -> bool {
+        self.changed > self.modified
+    }
+
     /// Returns whether equal attributes prove equal bytes from now on.
     pub(super) fn is_settled(&self, now: Now) -> bool {
         let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);

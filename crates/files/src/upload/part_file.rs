@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
+use std::mem::take;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use gustnado_http::etag::EntityTag;
 use gustnado_http::precondition::{Verdict, judge};
@@ -17,8 +20,10 @@ use super::shadow::would_shadow;
 use super::{UploadFailure, UploadRequest};
 use crate::Folder;
 use crate::cached_file::{Access, CachedFile, Representation};
+use crate::digest::GrowingDigest;
 use crate::resolve::Root;
 use crate::select::conditions_of;
+use crate::stamp::Stamp;
 use crate::target::parted;
 
 /// The beginning of the names of files that are not whole, where the file system has none without
@@ -28,6 +33,9 @@ pub(super) const PART_NAME: &str = ".gustnado-upload-";
 /// Bytes that are written before they have to be on the disk: so no step waits for many, however
 /// large a file is.
 const UNSYNCED_BYTES_MAX: u64 = 32 << 20;
+/// The longest tick of a clock of file systems. What gets its name a tick after it was written has
+/// attributes that stand for its bytes.
+const TICK_MAX: Duration = Duration::from_millis(10);
 /// How often another name is tried.
 const ATTEMPTS_MAX: usize = 4;
 
@@ -46,6 +54,8 @@ pub(super) struct PartFile {
     /// A condition of the request names that file.
     is_conditional: bool,
     written: u64,
+    /// Of what is written, as long as the file is short enough.
+    digest: GrowingDigest,
     /// Those of them that may not be on the disk yet.
     unsynced: u64,
     share: QuotaShare,
@@ -125,6 +135,7 @@ impl PartFile {
             replaces,
             is_conditional,
             written,
+            digest: GrowingDigest::default(),
             unsynced: 0,
             share,
         })
@@ -141,6 +152,9 @@ impl PartFile {
             return Err(UploadFailure::Quota);
         }
         self.file.write_all(piece).map_err(|error| failure(&error))?;
+        if self.is_digested() {
+            self.digest.add(piece);
+        }
         self.unsynced += bytes;
         if self.unsynced >= UNSYNCED_BYTES_MAX {
             self.file.sync_data().map_err(|error| failure(&error))?;
@@ -152,7 +166,11 @@ impl PartFile {
     /// Waits until it is on the disk. Before it has its name: after a crash, a file with that name
     /// is whole.
     pub(super) fn sync(&self) -> Result<(), UploadFailure> {
-        self.file.sync_all().map_err(|error| failure(&error))
+        self.file.sync_all().map_err(|error| failure(&error))?;
+        if self.is_digested() && !self.is_small() {
+            thread::sleep(TICK_MAX);
+        }
+        Ok(())
     }
 
     /// Puts it in its place.
@@ -165,9 +183,32 @@ impl PartFile {
         self.share.keep(replaced.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
         // The name itself has to last, too, before the client is told that it does.
         rustix::fs::fsync(&self.parent)?;
-        let file = load(&self.folder, &self.root, &self.relative, now).unwrap_or(None);
-        let tag = file.and_then(|file| file.validators.tag);
-        Ok(PutFile { is_new: replaced.is_none(), tag })
+        Ok(PutFile { is_new: replaced.is_none(), tag: self.tag() })
+    }
+
+    /// Returns the tag that responses with these very bytes have from now on; `None` if they will
+    /// have another one once the file's attributes have settled (RFC 9110 §9.3.4).
+    fn tag(&mut self) -> Option<EntityTag> {
+        if !self.is_digested() {
+            return None;
+        }
+        let digest = take(&mut self.digest).finish();
+        // A small file is digested whenever it is read.
+        let stands = self.is_small() || {
+            let stamp = Stamp::of(&rustix::fs::fstat(&self.file).ok()?);
+            // (Others may show other attributes later.)
+            self.root.is_local_device(stamp.device) && self.folder.hashing.note(stamp, digest)
+        };
+        stands.then(|| EntityTag::of_digest(&digest))
+    }
+
+    /// Returns whether it is as short as files are that get their tag from their bytes.
+    fn is_digested(&self) -> bool {
+        self.folder.hashing.includes_size(self.written)
+    }
+
+    fn is_small(&self) -> bool {
+        self.written <= self.folder.settings.small_file_bytes_max
     }
 
     /// Gives it its name. Returns the file that was there.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use gustnado::config::{Config, Precompressed, RouteSettings};
 use gustnado::{Routes, route};
@@ -16,6 +18,7 @@ on_every_server!(
     no_file_is_replaced_unless_that_is_allowed,
     no_file_is_put_before_one_that_is_served,
     conditions_decide_which_file_is_replaced,
+    the_tag_of_a_sent_file_stays_its_tag,
     a_form_sends_files,
     what_leads_elsewhere_is_refused,
     what_is_forbidden_is_neither_replaced_nor_told,
@@ -37,6 +40,33 @@ fn start(setup: Setup, folder: &Folder, change: impl FnOnce(&mut RouteSettings))
 fn put(server: &Server, path: &str, fields: &str, body: &[u8]) -> Answer {
     let fields = format!("{fields}Content-Length: {}\r\n", body.len());
     server.ask([request("PUT", path, &fields).as_ref(), body].concat())
+}
+
+fn the_tag_of_a_sent_file_stays_its_tag(setup: Setup) {
+    let folder = Folder::new();
+    let server = start(setup, &folder, |settings| {
+        settings.upload_overwrite = true;
+        settings.hash_bytes_max = 100_000;
+    });
+    let sizes = [10, 10_000, 100_000];
+    let path = |size: usize| format!("/{size}");
+    let tags = sizes.map(|size| {
+        let answer = put(&server, &path(size), "", &noise(1, size));
+        assert_eq!(answer.status, 201);
+        let tag = answer.expect_field("etag").to_owned();
+        assert_eq!(server.get(&path(size)).expect_field("etag"), tag, "{size}: at once");
+        tag
+    });
+    let untold = put(&server, "/large", "", &noise(1, 100_001));
+    assert_eq!((untold.status, untold.field("etag")), (201, None), "it will have another one");
+    // Equal times prove equal bytes two seconds later.
+    thread::sleep(Duration::from_millis(2_500));
+    for (size, tag) in sizes.into_iter().zip(tags) {
+        assert_eq!(server.get(&path(size)).expect_field("etag"), tag, "{size}: later");
+        let check = format!("If-Match: {tag}\r\n");
+        assert_eq!(put(&server, &path(size), &check, &noise(2, size)).status, 204, "{size}");
+        assert_eq!(put(&server, &path(size), &check, &noise(3, size)).status, 412, "{size}");
+    }
 }
 
 /// A form with files, by their names and contents.
