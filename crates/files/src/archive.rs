@@ -29,13 +29,14 @@ use super::listing::query::value;
 use super::open_folder::OpenFolder;
 use super::pieces::{Pieces, Produce};
 use super::response::{FileContent, FileResponse};
+use super::shown::ShownEntries;
 use super::{Folder, Mounted};
 
 use directory::DirectoryReader;
 use member::Member;
 use permit::ArchivePermit;
 use tar::TarWriter;
-use walk::{FolderWalk, FolderWalkStep, WalkEntry, WalkRules};
+use walk::{FolderWalk, FolderWalkStep, WalkEntry};
 use zip::ZipWriter;
 
 /// Bytes of a file that are read at once.
@@ -107,11 +108,7 @@ pub(super) fn respond(
         spool: folder.spool.clone(),
         below: opened.relative().len(),
         name,
-        rules: WalkRules {
-            hidden: settings.hidden,
-            forbidden: settings.forbidden.clone(),
-            elsewhere: folder.elsewhere.clone(),
-        },
+        shown: ShownEntries::of(folder),
         bytes_max: settings.archive_bytes_max,
         bytes: 0,
         chunk: Vec::new(),
@@ -136,7 +133,7 @@ struct ArchivePieces {
     /// The name of the folder in the archive, and how many bytes its own path has below the root.
     name: Vec<u8>,
     below: usize,
-    rules: WalkRules,
+    shown: ShownEntries,
     /// The most bytes that all files may have together; 0 is no bound.
     bytes_max: u64,
     bytes: u64,
@@ -197,7 +194,7 @@ impl ArchivePieces {
     fn advance(&mut self, out: &mut Vec<u8>) -> Result<Option<usize>, Failure> {
         let (state, cost) = match mem::replace(&mut self.state, ArchiveState::End) {
             ArchiveState::Start(opened) => {
-                let walk = FolderWalk::new(&opened, self.rules.clone())?;
+                let walk = FolderWalk::new(&opened, self.shown.clone())?;
                 if self.bytes_max > 0 {
                     (ArchiveState::Counting(opened, walk), NAME_COST_BYTES)
                 } else {
@@ -208,7 +205,7 @@ impl ArchivePieces {
                 let state = match walk.next()? {
                     FolderWalkStep::End => {
                         self.bytes = 0;
-                        let walk = FolderWalk::new(&opened, self.rules.clone())?;
+                        let walk = FolderWalk::new(&opened, self.shown.clone())?;
                         self.begin(&opened, walk, out)?
                     }
                     FolderWalkStep::LeftOut => ArchiveState::Counting(opened, walk),

@@ -41,6 +41,7 @@ mod resolve;
 mod response;
 mod segment;
 mod select;
+mod shown;
 mod slow;
 mod spa;
 mod stamp;
@@ -168,7 +169,7 @@ struct Folder {
     failed: AtomicU64,
     threads: usize,
     wait: Duration,
-    /// What no archive has, as other routes respond to its paths.
+    /// What no archive and no listing has, as other routes respond to its paths.
     elsewhere: Vec<String>,
     archives_max: u64,
     /// Where an archive keeps what it cannot hold in memory.

@@ -1,8 +1,9 @@
 //! A page for a folder without an index: its files and folders, with links, or the same as JSON.
 //!
-//! Only entries that a request could reach are listed: no hidden names, no symlinks that lead
-//! outside the root. The names are read and sorted at once; sizes and dates are read in steps while
-//! the page is sent, so that the first byte waits for the names alone.
+//! Only entries that a request could get from the folder are listed: no hidden names, no symlinks
+//! that lead outside the root, nothing that other routes respond to. The names are read and sorted
+//! at once; sizes and dates are read in steps while the page is sent, so that the first byte waits
+//! for the names alone.
 
 mod json;
 mod names;
@@ -20,13 +21,14 @@ use super::folders::FolderCounts;
 use super::open_folder::OpenFolder;
 use super::pieces::{Pieces, Produce};
 use super::response::{FileContent, FileResponse};
+use super::shown::ShownEntries;
 use super::{Folder, Mounted};
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Charge, MemoryKind};
 
-use names::{NamesPage, ShownNames};
+use names::NamesPage;
 use page::{ListedFolder, Offers};
 use permit::ListingPermit;
 use query::{ListingFormat, ListingQuery};
@@ -50,10 +52,7 @@ pub(super) fn respond(
     let listing = ListingPieces {
         listed: ListedFolder::new(place.path.as_str(), place.at),
         query,
-        shown: ShownNames {
-            hidden: folder.settings.hidden,
-            forbidden: folder.settings.forbidden.clone(),
-        },
+        shown: ShownEntries::of(folder),
         has_readme: folder.settings.listing_readme,
         offers: Offers {
             archives: folder.settings.archives.names(),
@@ -78,7 +77,7 @@ pub(super) fn respond(
 struct ListingPieces {
     listed: ListedFolder,
     query: ListingQuery,
-    shown: ShownNames,
+    shown: ShownEntries,
     has_readme: bool,
     offers: Offers,
     step: ListingStep,

@@ -59,9 +59,3 @@ impl OpenFolder {
         self.root.locate(&self.path_of(name)).ok().map(|located| located.stat)
     }
 }
-
-/// Returns whether a name may be requested, by the rules of `path::decode`.
-pub(super) fn is_shown(name: &[u8], hidden: bool) -> bool {
-    let is_self = name == b"." || name == b"..";
-    !is_self && (hidden || !name.starts_with(b".")) && !name.contains(&b'\\')
-}

@@ -8,6 +8,10 @@ use gustnado_http::path::decode_into;
 /// The longest path that is looked up; Linux accepts no longer one in a single call.
 const PATH_BYTES_MAX: usize = 4_095;
 
+/// The beginning of the names of files that are being sent, where the file system has none without
+/// a name. No request finds one, not even where hidden names are served.
+pub(crate) const PART_NAME: &str = ".gustnado-upload-";
+
 /// A checked path relative to the root.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilePath {
@@ -60,7 +64,9 @@ pub(crate) fn check_segment(name: &[u8], hidden: bool) -> Result<(), FilePathErr
         || name == b".."
         // A backslash is an ordinary byte on Linux, but a separator to some proxies in front.
         || name.iter().any(|byte| matches!(byte, 0 | b'/' | b'\\'));
-    let is_hidden = name.starts_with(b".") && name != b".well-known" && !hidden;
+    let is_hidden = name.starts_with(b".")
+        && name != b".well-known"
+        && (!hidden || name.starts_with(PART_NAME.as_bytes()));
     if leads_astray || is_hidden { Err(FilePathError::Refused) } else { Ok(()) }
 }
 

@@ -9,46 +9,19 @@ use std::fs::File;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
-use crate::open_folder::{OpenFolder, is_shown};
+use crate::open_folder::OpenFolder;
 use crate::resolve::{Identity, Root};
-use gustnado_config::{is_forbidden, path_matches};
+use crate::shown::ShownEntries;
 
 /// The most folders within each other. Each is open while what is in it is visited.
 const DEPTH_MAX: usize = 64;
 /// How often a file is looked for again that is being replaced.
 const ATTEMPTS_MAX: usize = 4;
 
-/// Which names are visited.
-#[derive(Clone, Debug)]
-pub(super) struct WalkRules {
-    /// Names that begin with a dot, too.
-    pub(super) hidden: bool,
-    /// Patterns of what is never served.
-    pub(super) forbidden: Vec<String>,
-    /// Patterns of paths that are not served from the folder.
-    pub(super) elsewhere: Vec<String>,
-}
-
-impl WalkRules {
-    /// Returns whether a file, or all that is in a folder, cannot be requested by its path.
-    fn leave_out(&self, relative: &[u8], is_folder: bool) -> bool {
-        let is_forbidden = |slash| is_forbidden(&self.forbidden, relative, slash);
-        if is_forbidden(false) || is_folder && is_forbidden(true) {
-            return true;
-        }
-        if self.elsewhere.is_empty() {
-            return false;
-        }
-        let end: &[u8] = if is_folder { b"/" } else { b"" };
-        let path = [b"/", relative, end].concat();
-        self.elsewhere.iter().any(|pattern| path_matches(pattern, &path))
-    }
-}
-
 /// A walk through a folder. It holds as much as the folders hold that lie within each other.
 pub(super) struct FolderWalk {
     root: Root,
-    rules: WalkRules,
+    shown: ShownEntries,
     /// The open folders, the outermost first.
     folders: Vec<WalkedFolder>,
 }
@@ -87,11 +60,11 @@ impl WalkEntry {
 
 impl FolderWalk {
     /// Begins a walk at an open folder.
-    pub(super) fn new(folder: &OpenFolder, rules: WalkRules) -> Result<Self, Errno> {
+    pub(super) fn new(folder: &OpenFolder, shown: ShownEntries) -> Result<Self, Errno> {
         let root = folder.root().clone();
         let names = Dir::read_from(folder.directory())?;
         let top = WalkedFolder { names, relative: folder.relative().to_vec() };
-        Ok(Self { root, rules, folders: vec![top] })
+        Ok(Self { root, shown, folders: vec![top] })
     }
 
     /// Visits the next name.
@@ -107,7 +80,7 @@ impl FolderWalk {
         };
         let found = found?;
         let name = found.file_name().to_bytes();
-        if !is_shown(name, self.rules.hidden) {
+        if !self.shown.has_name(name) {
             return Ok(FolderWalkStep::LeftOut);
         }
         let slash: &[u8] = if folder.relative.is_empty() { b"" } else { b"/" };
@@ -151,7 +124,7 @@ impl FolderWalk {
     }
 
     fn file(&self, relative: Vec<u8>, stat: Stat) -> FolderWalkStep {
-        if self.rules.leave_out(&relative, false) {
+        if self.shown.leaves_out(&relative, false) {
             return FolderWalkStep::LeftOut;
         }
         FolderWalkStep::Entry(WalkEntry { relative, stat, is_folder: false })
@@ -159,7 +132,7 @@ impl FolderWalk {
 
     /// Opens a folder, whose names come next.
     fn enter(&mut self, relative: Vec<u8>, stat: Stat) -> Result<FolderWalkStep, Errno> {
-        if self.rules.leave_out(&relative, true) {
+        if self.shown.leaves_out(&relative, true) {
             return Ok(FolderWalkStep::LeftOut);
         }
         if self.folders.len() >= DEPTH_MAX {

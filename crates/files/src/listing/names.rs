@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use gustnado_config::is_forbidden;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use super::query::{Order, SortBy};
-use crate::open_folder::{OpenFolder, is_shown};
+use crate::open_folder::OpenFolder;
+use crate::shown::ShownEntries;
 
 /// The most bytes of names that are sorted. A folder with more is shown in its own order.
 const NAMES_BYTES_MAX: usize = 16 << 20;
@@ -37,25 +37,6 @@ impl EntryKind {
             FileType::RegularFile => Some(Self::File),
             _ => None,
         }
-    }
-}
-
-/// Which names are shown: those that can be requested.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ShownNames {
-    /// Those that begin with a dot, too.
-    pub(super) hidden: bool,
-    /// Patterns of those that are never served.
-    pub(super) forbidden: Vec<String>,
-}
-
-impl ShownNames {
-    fn forbid(&self, folder: &OpenFolder, name: &[u8], kind: EntryKind) -> bool {
-        if self.forbidden.is_empty() {
-            return false;
-        }
-        let path = folder.path_of(name);
-        is_forbidden(&self.forbidden, &path, kind == EntryKind::Folder)
     }
 }
 
@@ -106,7 +87,7 @@ impl NamesPage {
     /// The folder cannot be read.
     pub(super) fn read(
         folder: &OpenFolder,
-        shown: &ShownNames,
+        shown: &ShownEntries,
         (by, order): (SortBy, Order),
         page: usize,
     ) -> Result<Self, Errno> {
@@ -164,7 +145,7 @@ impl Name {
 impl NamesRead {
     fn of(
         folder: &OpenFolder,
-        shown: &ShownNames,
+        shown: &ShownEntries,
         page: usize,
         bytes_max: usize,
     ) -> Result<Self, Errno> {
@@ -176,7 +157,7 @@ impl NamesRead {
         while let Some(found) = dir.read() {
             let found = found?;
             let name = found.file_name().to_bytes();
-            if !is_shown(name, shown.hidden) {
+            if !shown.has_name(name) {
                 continue;
             }
             let kind = match found.file_type() {
@@ -190,7 +171,8 @@ impl NamesRead {
                 kind => EntryKind::of(kind),
             };
             let Some(kind) = kind else { continue };
-            if shown.forbid(folder, name, kind) {
+            let is_left_out = || shown.leaves_out(&folder.path_of(name), kind == EntryKind::Folder);
+            if !shown.has_all() && is_left_out() {
                 continue;
             }
             read.note_readme(name, kind);
@@ -322,7 +304,7 @@ mod tests {
     fn folders_come_first_and_case_does_not_matter() {
         let (_place, folder) = folder(&["b", "A", "c/", "same-beginning-2", "same-beginning-1"]);
         let page = |order| {
-            let page = NamesPage::read(&folder, &ShownNames::default(), (SortBy::Name, order), 1)
+            let page = NamesPage::read(&folder, &ShownEntries::default(), (SortBy::Name, order), 1)
                 .expect("read");
             (0..page.len())
                 .map(|at| String::from_utf8_lossy(page.name(at)).into_owned())
@@ -338,12 +320,12 @@ mod tests {
     fn names_beyond_the_bound_are_not_sorted_and_only_those_of_a_page_are_kept() {
         let all: Vec<String> = (0..40).map(|at| format!("file-{at}")).collect();
         let (_place, folder) = folder(&all.iter().map(String::as_str).collect::<Vec<_>>());
-        let cut = NamesRead::of(&folder, &ShownNames::default(), 1, 200).expect("read");
+        let cut = NamesRead::of(&folder, &ShownEntries::default(), 1, 200).expect("read");
         assert!(cut.is_cut && cut.total == 40 && cut.names.len() == 40);
         assert_eq!(names(&cut).len(), 40);
-        let behind = NamesRead::of(&folder, &ShownNames::default(), 2, 200).expect("read");
+        let behind = NamesRead::of(&folder, &ShownEntries::default(), 2, 200).expect("read");
         assert!(behind.is_cut && behind.names.is_empty() && behind.bytes.is_empty());
-        let whole = NamesRead::of(&folder, &ShownNames::default(), 1, 1 << 20).expect("read");
+        let whole = NamesRead::of(&folder, &ShownEntries::default(), 1, 1 << 20).expect("read");
         assert!(!whole.is_cut && whole.names.len() == 40);
     }
 
@@ -351,7 +333,7 @@ mod tests {
     fn the_best_readme_is_found() {
         let (_place, folder) = folder(&["README", "ReadMe.md", "readme.txt", "sub/"]);
         let page =
-            NamesPage::read(&folder, &ShownNames::default(), (SortBy::Size, Order::Ascending), 1);
+            NamesPage::read(&folder, &ShownEntries::default(), (SortBy::Size, Order::Ascending), 1);
         assert_eq!(page.expect("read").readme.as_deref(), Some(b"ReadMe.md".as_slice()));
     }
 }

@@ -107,6 +107,8 @@ fn what_cannot_be_served_is_not_listed() {
         let site = scene.place.path().join("site");
         scene.write("ok", "");
         scene.write(".x", "");
+        scene.write(".gustnado-upload-0123456789abcdef", "half of");
+        assert_eq!(scene.get("/.gustnado-upload-0123456789abcdef").status(), 404);
         scene.write(".well-known/y", "");
         scene.write("back\\slash", "");
         symlink("ok", site.join("in")).expect("a symlink");
@@ -127,11 +129,14 @@ fn what_cannot_be_served_is_not_listed() {
 #[test]
 fn what_is_forbidden_is_not_listed() {
     let mut options = listing();
-    options.settings.forbidden = vec!["*.php".to_owned(), "/secret*".to_owned(), "/b/".to_owned()];
+    let forbidden = ["*.php", "/secret*", "/b/", "/exact"];
+    options.settings.forbidden = forbidden.map(str::to_owned).to_vec();
     let scene = Scene::with(options, WAYS[0]);
     for name in ["a.php", "A.PHP", "ok", "secret/x", "b/x", "sub/secret", "sub/x.php", "sub/y"] {
         scene.write(name, "");
     }
+    scene.write("exact/x", "");
+    assert_eq!(scene.get("/exact/").status(), 404);
     for (path, expected) in [("/", &["sub/", "ok"][..]), ("/sub/", &["../", "secret", "y"])] {
         assert_eq!(links(scene.get(path).text()), expected, "{path}");
         for link in expected.iter().filter(|link| **link != "../") {

@@ -21,15 +21,12 @@ use super::{UploadFailure, UploadRequest};
 use crate::Folder;
 use crate::cached_file::{Access, CachedFile, Representation};
 use crate::digest::GrowingDigest;
+use crate::path::PART_NAME;
 use crate::resolve::Root;
 use crate::select::conditions_of;
 use crate::stamp::Stamp;
 use crate::target::parted;
 
-/// The beginning of the names of files that are not whole, where the file system has none without
-/// a name. They are hidden, so no request finds them; a process that is killed leaves its own
-/// behind.
-pub(super) const PART_NAME: &str = ".gustnado-upload-";
 /// Bytes that are written before they have to be on the disk: so no step waits for many, however
 /// large a file is.
 const UNSYNCED_BYTES_MAX: u64 = 32 << 20;

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use super::UploadFailure;
-use super::part_file::PART_NAME;
+use crate::path::PART_NAME;
 use crate::resolve::{Identity, Root};
 
 /// After how long the files are counted again: others may write to the folder, and delete there.

@@ -5,12 +5,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use gustnado::config::Listing;
+use gustnado::{Request, Routes, Status};
 
 use crate::harness::client::request;
 use crate::harness::{Folder, Server, Setup, wait_until};
 
 on_every_server!(
     a_listing_is_sent_by_every_protocol,
+    a_listing_tells_nothing_of_what_other_routes_guard,
     a_listing_of_ten_thousand_names_comes_whole,
     a_client_that_leaves_in_the_middle_of_a_listing_stops_it,
     a_listing_that_is_not_read_is_charged_and_holds_one_descriptor,
@@ -48,6 +50,27 @@ fn a_listing_is_sent_by_every_protocol(setup: Setup) {
         json.text().contains("\"name\":\"b.txt\",\"href\":\"b.txt\",\"type\":\"file\",\"size\":12")
     );
     assert_eq!(client.get("/sub/%00/").status, 404);
+}
+
+fn a_listing_tells_nothing_of_what_other_routes_guard(setup: Setup) {
+    let folder = Folder::new();
+    for name in ["README.md", "open.txt", "private/secret.txt", "sub/README", "sub/x"] {
+        folder.file(name, format!("text of {name}"));
+    }
+    let mut config = setup.config();
+    (config.routes.listing, config.routes.listing_readme) = (Listing::On, true);
+    let guarded = |_: &Request| (Status::UNAUTHORIZED, "who are you?");
+    let routes = Routes::new()
+        .root(folder.root())
+        .get("/README.md", guarded)
+        .get("/private/{*rest}", guarded);
+    let server = Server::routes(config, routes);
+    let page = server.get("/").text();
+    assert!(page.contains("href=\"open.txt\"") && page.contains("href=\"sub/\""), "{page}");
+    assert!(!page.contains("README") && !page.contains("private"), "{page}");
+    let json = server.get("/?format=json").text();
+    assert!(json.contains("\"total\":2") && !json.contains("README"), "{json}");
+    assert!(server.get("/sub/").text().contains("text of sub/README"));
 }
 
 fn a_listing_of_ten_thousand_names_comes_whole(setup: Setup) {

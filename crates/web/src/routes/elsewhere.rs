@@ -1,7 +1,7 @@
 //! Paths below a folder that other routes respond to.
 //!
-//! A request for one of them never reaches the folder, and may be guarded there: so an archive of
-//! the folder must not have what lies at these paths on the disk.
+//! A request for one of them never reaches the folder, and may be guarded there: so an archive
+//! or a listing of the folder must not have what lies at these paths on the disk.
 
 use gustnado_http::path::decode_into;
 use gustnado_http::path::pattern::pattern;

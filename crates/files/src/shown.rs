@@ -1,0 +1,51 @@
+//! What listings and archives show of a folder: what a request could get from it.
+
+use gustnado_config::{is_forbidden, path_matches};
+
+use super::Folder;
+use super::path::PART_NAME;
+
+/// Which entries of a folder are shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ShownEntries {
+    /// Names that begin with a dot, too.
+    pub(super) hidden: bool,
+    /// Patterns of what is never served.
+    pub(super) forbidden: Vec<String>,
+    /// Patterns of paths that are not served from the folder.
+    pub(super) elsewhere: Vec<String>,
+}
+
+impl ShownEntries {
+    pub(super) fn of(folder: &Folder) -> Self {
+        let (hidden, forbidden) = (folder.settings.hidden, folder.settings.forbidden.clone());
+        Self { hidden, forbidden, elsewhere: folder.elsewhere.clone() }
+    }
+
+    /// Returns whether a name may be requested, by the rules of `path::decode`.
+    pub(super) fn has_name(&self, name: &[u8]) -> bool {
+        let is_self = name == b"." || name == b"..";
+        let is_hidden =
+            name.starts_with(b".") && (!self.hidden || name.starts_with(PART_NAME.as_bytes()));
+        !is_self && !is_hidden && !name.contains(&b'\\')
+    }
+
+    /// Returns whether everything is shown whose name may be requested.
+    pub(super) fn has_all(&self) -> bool {
+        self.forbidden.is_empty() && self.elsewhere.is_empty()
+    }
+
+    /// Returns whether a file, or all that is in a folder, cannot be requested by its path.
+    pub(super) fn leaves_out(&self, relative: &[u8], is_folder: bool) -> bool {
+        let is_forbidden = |slash| is_forbidden(&self.forbidden, relative, slash);
+        if is_forbidden(false) || is_folder && is_forbidden(true) {
+            return true;
+        }
+        if self.elsewhere.is_empty() {
+            return false;
+        }
+        let end: &[u8] = if is_folder { b"/" } else { b"" };
+        let path = [b"/", relative, end].concat();
+        self.elsewhere.iter().any(|pattern| path_matches(pattern, &path))
+    }
+}
