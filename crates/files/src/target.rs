@@ -224,6 +224,9 @@ impl PathRules {
         let name = &relative[start..];
         let Some(stem) = name.strip_suffix(PAGE_SUFFIX.as_bytes()) else { return Ok(None) };
         if self.index.first().is_some_and(|index| index == name) {
+            if self.is_before_folder(relative, start, locate)? {
+                return Ok(None);
+            }
             return Ok(Some(match self.slash {
                 TrailingSlash::Remove if start > 0 => Moved::WithoutNameAndSlash,
                 _ => Moved::WithoutName,
@@ -238,6 +241,31 @@ impl PathRules {
             Err(failure) if !is_missing(failure) => Err(failure),
             _ => Ok(Some(Moved::WithoutSuffix)),
         }
+    }
+
+    /// Returns whether the path of a folder leads to another file than its index, whose name begins
+    /// at `start`. (With slashes added, only the folder's own path is without one.)
+    fn is_before_folder(
+        &self,
+        index: &[u8],
+        start: usize,
+        locate: impl Fn(&[u8]) -> Result<Located, Failure>,
+    ) -> Result<bool, Failure> {
+        if start == 0 || self.slash == TrailingSlash::Add {
+            return Ok(false);
+        }
+        let before = self.attempts.iter().take_while(|attempt| **attempt != TryFile::Folder);
+        for attempt in before {
+            let TryFile::Beside(suffix) = attempt else { continue };
+            let path = [&index[..start - 1], suffix.as_bytes()].concat();
+            if path == index {
+                break;
+            }
+            if !suffix.is_empty() && file(path, false, &locate)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the file at the path with a text behind it.

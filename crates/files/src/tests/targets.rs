@@ -191,6 +191,27 @@ fn types_are_an_operators_own() {
     assert_eq!(scene.get("/").field("Content-Type"), Some("application/xhtml+xml"));
 }
 
+#[test]
+fn an_index_is_found_by_its_name_where_a_page_has_its_folders() {
+    for slash in [TrailingSlash::Add, TrailingSlash::Remove, TrailingSlash::Ignore] {
+        let scene = scene(|settings| {
+            settings.clean_urls = true;
+            settings.trailing_slash = slash;
+        });
+        scene.write("team/index.html", "team/index.html");
+        let docs = if slash == TrailingSlash::Remove { "/docs" } else { "/docs/" };
+        assert_answers(&scene, &[("/index.html", 301, "/"), ("/docs/index.html", 301, docs)]);
+        let by_name = answer(&scene, "/team/index.html");
+        if slash == TrailingSlash::Add {
+            assert_eq!(by_name, (301, "/team/".to_owned()));
+            assert_answers(&scene, &[("/team/", 200, "team/index.html")]);
+        } else {
+            assert_eq!(by_name, (200, "team/index.html".to_owned()), "{slash:?}");
+        }
+        assert_answers(&scene, &[("/team", 200, "team.html")]);
+    }
+}
+
 /// Returns which of some new files would be found by a path that leads to another file.
 fn shadowing<'n>(scene: &Scene, names: &[&'n str]) -> Vec<&'n str> {
     let folder = &scene.files.folder;

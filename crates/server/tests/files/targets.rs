@@ -18,6 +18,8 @@ fn site() -> Folder {
     folder.file("about.html", "about");
     folder.file("docs/index.html", "docs");
     folder.file("data.own", "own");
+    folder.file("team.html", "team");
+    folder.file("team/index.html", "members");
     folder
 }
 
@@ -32,6 +34,8 @@ fn pages_are_found_without_their_ending(setup: Setup) {
     for _ in 0..2 {
         assert_eq!(client.get("/about").text(), "about");
         assert_eq!(client.get("/docs").text(), "docs");
+        assert_eq!(client.get("/team").text(), "team");
+        assert_eq!(client.get("/team/index.html").text(), "members", "no other path has it");
         for (from, to) in
             [("/about.html?a=b", "/about?a=b"), ("/docs/", "/docs"), ("/index.html", "/")]
         {
