@@ -74,7 +74,11 @@ async fn post(files: &Files, at: usize, mut request: Request) -> Result<Response
         None => Err(Response::text("The form has no file.\n").status(Status::BAD_REQUEST)),
         // Back to the listing, which shows them.
         Some(_) if wants_page => Ok(Response::redirect(Status::SEE_OTHER, "./")),
-        Some(response) => Ok(response),
+        Some(mut response) => {
+            // It is the tag of one of the files, and the path is that of their folder.
+            response.remove_header("etag");
+            Ok(response)
+        }
     }
 }
 
