@@ -277,6 +277,23 @@ fn the_certificate_of_the_host_is_named() {
 }
 
 #[test]
+fn an_upload_is_explained_and_not_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("drop")).expect("a folder");
+    fs::write(folder.path().join("drop/a.txt"), "it stays").expect("written");
+    let text = "[[route]]\npath = \"/drop\"\nfolder = \"drop\"\nupload = true\n\
+                upload-overwrite = true\n";
+    fs::write(folder.path().join("site.toml"), text).expect("written");
+    for (name, status) in [("a.txt", "204"), ("b.txt", "201")] {
+        let found = explained(folder.path(), &[&format!("PUT http://example.org/drop/{name}")]);
+        assert!(lines(&found, "response")[0].starts_with(status), "{}", found.stdout);
+    }
+    let names: Vec<_> = fs::read_dir(folder.path().join("drop")).expect("a folder").collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert_eq!(fs::read(folder.path().join("drop/a.txt")).expect("a file"), b"it stays");
+}
+
+#[test]
 fn programs_get_json() {
     let place = place();
     let found = explained(place.path(), &["GET http://example.org/", "--json"]);

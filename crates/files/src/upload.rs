@@ -195,6 +195,12 @@ impl FileUpload {
         let Some(part) = self.part.take() else {
             return Err(UploadFailure::Busy.response(&folder));
         };
+        if folder.trace.is_some() {
+            // It is asked what would become of it. The part is removed as one that is given up.
+            let status = part.status();
+            self.part = Some(part);
+            return Ok(FileResponse::new(status).with_headers(&folder.headers));
+        }
         // A step of its own, as it takes longest: what is given up during it has no name yet.
         let synced = on_thread(&folder, move || part.sync().map(|()| part)).await;
         let finished = match synced.and_then(|synced| synced) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use gustnado_http::etag::EntityTag;
 use gustnado_http::precondition::{Verdict, judge};
+use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
@@ -158,6 +159,11 @@ impl PartFile {
             self.unsynced = 0;
         }
         Ok(())
+    }
+
+    /// Returns the status of the response, if it is put in its place as things are now.
+    pub(super) fn status(&self) -> Status {
+        if self.replaces.is_none() { Status::CREATED } else { Status::NO_CONTENT }
     }
 
     /// Waits until it is on the disk. Before it has its name: after a crash, a file with that name
