@@ -365,7 +365,12 @@ impl Uring {
 
     pub(crate) fn shutdown_write(&mut self, io: UringIo) {
         let target = self.target(io.key);
-        self.socket(io.key).state.set(SocketState::SHUTTING_DOWN);
+        let state = &mut self.socket(io.key).state;
+        // One at a time: the slot is free once none is under way, and one is as good as two.
+        if state.has(SocketState::SHUTTING_DOWN) {
+            return;
+        }
+        state.set(SocketState::SHUTTING_DOWN);
         self.ring.shutdown_write(target, io.key);
     }
 
