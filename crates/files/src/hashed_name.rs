@@ -12,10 +12,23 @@ const HASH_CHARS: usize = 8;
 /// The shortest hash in hexadecimal digits.
 const HEX_CHARS_MIN: usize = 4;
 
+/// How many characters of a hash differ at least.
+const DISTINCT_MIN: usize = 5;
+/// How many letters may stand together before or behind the digits of a hash.
+const LETTERS_MAX: usize = 3;
+/// The letters that a word has from which on a run of them may be one.
+const WORD_CHARS_MIN: usize = 3;
+
 /// Returns whether a name holds a hash that has a digit and a letter: `main.9f2c1b7a.js`,
-/// `index-BhK3xz1c.css`; none of `my-document.pdf`, `report.20240131.pdf`, `release2024.zip`.
+/// `index-BhK3xz1c.css`; none of `my-document.pdf`, `report.20240131.pdf`, `release2024.zip`,
+/// `hero-1920x1080.jpg`.
 pub(super) fn has_hash(name: &[u8]) -> bool {
-    pieces(name).any(|piece| piece.split(|byte| !byte.is_ascii_alphanumeric()).any(is_hash))
+    let mut pieces = stem(name).split(|byte| *byte == b'.').enumerate();
+    pieces.any(|(at, piece)| {
+        // `main.9f2c.js`, but none of `3d2d.js` and `vitamin-b12d3.jpg`.
+        let is_short_one = at > 0 && is_short_hash(piece);
+        is_short_one || piece.split(|byte| !byte.is_ascii_alphanumeric()).any(is_hash)
+    })
 }
 
 /// Returns whether a name may hold a hash, one without a digit or with `-` and `_` among its
@@ -33,7 +46,7 @@ pub(super) fn hash_in(name: &[u8]) -> Option<Range<usize>> {
             if ends_in_hash(piece) {
                 return Some(piece.len() - HASH_CHARS..piece.len());
             }
-            let is_whole = |part: &[u8]| is_hash(part).then_some(0..part.len());
+            let is_whole = |part: &[u8]| may_be_hash(part).then_some(0..part.len());
             last_part(piece, |byte| byte.is_ascii_alphanumeric(), is_whole)
         },
     )
@@ -58,18 +71,44 @@ fn last_part(
     None
 }
 
-/// Returns the parts between the dots, without the extension.
-fn pieces(name: &[u8]) -> impl Iterator<Item = &[u8]> {
-    stem(name).split(|byte| *byte == b'.')
-}
-
 /// Returns a name without its extension.
 fn stem(name: &[u8]) -> &[u8] {
     memchr::memrchr(b'.', name).map_or(name, |dot| &name[..dot])
 }
 
 /// Returns whether a text of letters and digits is a hash by the strict rule.
+///
+/// People write words and numbers: `iPhone15Pro`, `1080p60fps`, `cafe2024`. A hash changes from one
+/// kind of character to another all the time.
 fn is_hash(text: &[u8]) -> bool {
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let letters = text.len() - digits;
+    if text.len() < HASH_CHARS || digits == 0 || letters == 0 || runs(text).any(is_time) {
+        return false;
+    }
+    let count = runs(text).count();
+    if is_hex(text) {
+        return distinct(text) >= DISTINCT_MIN && (count > 2 || letters <= LETTERS_MAX);
+    }
+    digits < letters && count * 2 >= text.len() && !runs(text).any(may_be_word)
+}
+
+/// Returns whether a text is a short hash in hexadecimal digits by the strict rule.
+fn is_short_hash(text: &[u8]) -> bool {
+    let of_kind =
+        |is_kind: fn(&u8) -> bool| -> Vec<u8> { text.iter().copied().filter(is_kind).collect() };
+    // None of `1e10`, `3d2d` and `e2e4`.
+    let varies = |kind: Vec<u8>| distinct(&kind) > 1;
+    (HEX_CHARS_MIN..HASH_CHARS).contains(&text.len())
+        && is_hex(text)
+        && runs(text).count() > 2
+        && !runs(text).any(is_time)
+        && varies(of_kind(u8::is_ascii_digit))
+        && varies(of_kind(u8::is_ascii_alphabetic))
+}
+
+/// Returns whether a text of letters and digits may be a hash by the loose rule.
+fn may_be_hash(text: &[u8]) -> bool {
     let has_both = text.iter().any(u8::is_ascii_digit) && text.iter().any(u8::is_ascii_alphabetic);
     let is_hex = is_hex(text);
     match text.len() {
@@ -77,6 +116,37 @@ fn is_hash(text: &[u8]) -> bool {
         HASH_CHARS.. => is_hex || !is_word_and_number(text),
         // `9f2c`, but none of `2024a` and `ed25519`.
         HEX_CHARS_MIN.. => is_hex && changes(text) > 1,
+        _ => false,
+    }
+}
+
+/// Returns the longest parts of a text that are digits, small letters, or capitals with the small
+/// letters behind them.
+fn runs(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.chunk_by(|one, next| {
+        let is_kept = |is_kind: fn(&u8) -> bool| is_kind(one) && is_kind(next);
+        is_kept(u8::is_ascii_digit)
+            || is_kept(u8::is_ascii_uppercase)
+            || one.is_ascii_alphabetic() && next.is_ascii_lowercase()
+    })
+}
+
+/// Returns how many characters of a text differ.
+fn distinct(text: &[u8]) -> usize {
+    let is_first = |(at, byte): &(usize, &u8)| !text[..*at].contains(byte);
+    text.iter().enumerate().filter(is_first).count()
+}
+
+/// Returns whether letters may be a word: it is long enough and has a vowel.
+fn may_be_word(run: &[u8]) -> bool {
+    run.len() >= WORD_CHARS_MIN && run.iter().any(|byte| b"aeiouAEIOU".contains(byte))
+}
+
+/// Returns whether digits are a year, a day, or a day with the time.
+fn is_time(run: &[u8]) -> bool {
+    match (run.len(), run.first_chunk()) {
+        (4, _) => run.starts_with(b"19") || run.starts_with(b"20"),
+        (8 | 12 | 14, Some(day)) => is_date(*day),
         _ => false,
     }
 }
@@ -155,6 +225,10 @@ mod tests {
             ("app-X7QKZ3MB.js", true, true),
             ("app-XQKZMBTR.js", false, true),
             ("main-abc12345.js", true, true),
+            // Bun, Django, Rails
+            ("chunk-8nx5yhwb.js", true, true),
+            ("base.55e7cbb9ba48.css", true, true),
+            ("app-908e25f4bf641868d8683022a5b62f54.js", true, true),
             // What people call their files.
             ("my-document.pdf", false, false),
             ("logo-vertical.svg", false, false),
@@ -165,6 +239,45 @@ mod tests {
             ("january2024.pdf", false, false),
             ("jquery-3.7.1.min.js", false, false),
             ("inter-v13-latin.woff2", false, false),
+            // Numbers between words and letters: people's as well, but may be a former release's.
+            ("hero-1920x1080.jpg", false, true),
+            ("og-1200x630.png", false, true),
+            ("hero-1024x768.webp", false, true),
+            ("icon-1024x1024.png", false, true),
+            ("report-20240131T101500Z.pdf", false, true),
+            ("report-20240131a.pdf", false, true),
+            ("trailer-1080p60fps.mp4", false, true),
+            ("trailer-720p60hdr10.mp4", false, true),
+            ("s01e02x1080p.mp4", false, true),
+            ("page1of10.html", false, true),
+            ("mp3to320kbps.txt", false, true),
+            ("k8sv1beta1.yaml", false, true),
+            ("iPhone15.png", false, true),
+            ("iPhone15Pro.png", false, true),
+            ("iOS17Pro.png", false, true),
+            ("heroImage2.png", false, true),
+            ("YouTube4Kids.svg", false, true),
+            ("HeroBanner1920x1080.jpg", false, true),
+            ("cafe2024.jpg", false, true),
+            ("decade1990.jpg", false, true),
+            ("swatch-ff8800ff.png", false, true),
+            ("swatch-1a2b3c.png", false, true),
+            ("vitamin-b12d3.jpg", false, true),
+            ("3d2d.js", false, true),
+            ("app.3d2d.js", false, true),
+            ("b2b2c.pdf", false, true),
+            ("chess.e2e4.svg", false, true),
+            ("plan.2024a1b.pdf", false, true),
+            ("lib.v1.2.3b4.js", false, false),
+            ("codec-h264.mp4", false, false),
+            ("song.mp3", false, false),
+            ("utf8.txt", false, false),
+            ("plan-2024w05.pdf", false, false),
+            ("film-4k60.mp4", false, false),
+            ("linux-x86_64.zip", false, false),
+            ("sums.sha256", false, false),
+            ("text-iso8859.txt", false, false),
+            ("text-iso88591.txt", false, false),
             ("film.1080p.mp4", false, false),
             ("film.h264.mp4", false, false),
             ("keys.ed25519", false, false),
@@ -203,6 +316,11 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn what_is_a_hash_may_be_one(name in "[A-Za-z0-9._-]{0,24}") {
+            proptest::prop_assert!(!has_hash(name.as_bytes()) || may_have_hash(name.as_bytes()));
+        }
+
         #[test]
         fn a_hash_lies_within_any_name(name in proptest::collection::vec(0_u8.., 0..40)) {
             let hash = hash_in(&name).unwrap_or(0..0);

@@ -34,6 +34,7 @@ fn application() -> Folder {
     folder.dated("assets/large-3b1a2c4d.js", "x".repeat(30_000));
     folder.dated("assets/logo-vertical.svg", "<svg/>");
     folder.dated("assets/report.20240131.pdf", "report");
+    folder.dated("assets/hero-1920x1080.jpg", "picture");
     folder.dated("index-9f2c1b7a.js", "not beneath such a folder");
     folder
 }
@@ -168,6 +169,7 @@ fn each_kind_of_file_says_how_long_it_may_be_kept(setup: Setup) {
             ("/assets/large-3b1a2c4d.js", IMMUTABLE),
             ("/assets/logo-vertical.svg", "no-cache"),
             ("/assets/report.20240131.pdf", "no-cache"),
+            ("/assets/hero-1920x1080.jpg", "no-cache"),
             ("/index-9f2c1b7a.js", "no-cache"),
             ("/assets/gone-9f2c1b7a.js", "no-cache"),
         ] {
