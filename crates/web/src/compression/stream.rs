@@ -1,15 +1,16 @@
-//! Content that is compressed while it is sent.
+//! A stream of compressed pieces, made of content or of a stream of pieces.
 //!
-//! Each step takes less than 100 microseconds of the worker's time, and longer pieces are
-//! compressed by the blocking pool. What a stream has produced is flushed when it has nothing more
-//! at the moment: an event is at the client as soon as without compression.
+//! The worker compresses what takes less than 100 microseconds. Small pieces are gathered, and what
+//! is more goes to the blocking pool by large parts. Whatever is compressed is flushed there: an
+//! encoder that keeps bytes for a whole block would leave that block to the worker. So an event is
+//! at the client as soon as without compression.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use futures_core::Stream;
 use gustnado_compress::{BodyEncoder, CompressionCounts, EncodeError, Flush};
 use gustnado_tasks::{BlockingPool, Charge};
@@ -18,10 +19,14 @@ use crate::response::{Content, Failed, Streamed};
 
 /// Bytes that one job of the pool compresses.
 const JOB_BYTES: usize = 256 << 10;
+/// Bytes of small pieces that are compressed together.
+const GATHERED_BYTES: usize = 64 << 10;
+/// From which size on a piece is compressed alone, uncopied.
+const LARGE_BYTES: usize = 16 << 10;
 /// Compressed bytes that are sent without waiting for more.
 const PIECE_BYTES: usize = 8 << 10;
-/// Bytes that are compressed on the worker where the pool has no place.
-const REFUSED_BYTES: usize = 512;
+/// Bytes that are compressed on the worker where the pool has no place, at any level.
+const REFUSED_BYTES: usize = 256;
 
 /// Stream of compressed pieces.
 pub(super) struct Compressing {
@@ -32,11 +37,15 @@ pub(super) struct Compressing {
     job: Option<EncodingJob>,
     pool: BlockingPool,
     step_bytes_max: usize,
-    /// The rest of a piece that is compressed in parts.
+    /// Small pieces that are to be compressed together.
+    gathered: Vec<u8>,
+    /// What the pool compresses in parts.
     rest: Bytes,
+    /// A piece of the source behind these.
+    next: Bytes,
     out: Vec<u8>,
-    /// The encoder holds bytes that the client could use.
-    is_unflushed: bool,
+    /// Others get a turn before the next step.
+    yields: bool,
     has_ended: bool,
     counts: Arc<CompressionCounts>,
     bytes_in: u64,
@@ -85,9 +94,11 @@ impl Compressing {
             job: None,
             pool,
             step_bytes_max,
+            gathered: Vec::new(),
             rest,
+            next: Bytes::new(),
             out: Vec::new(),
-            is_unflushed: false,
+            yields: false,
             has_ended: false,
             counts,
             bytes_in: 0,
@@ -106,6 +117,7 @@ impl Compressing {
         self.out = out;
         Poll::Ready(match outcome {
             Ok(true) => {
+                self.rest.advance(input.len());
                 self.bytes_in += input.len() as u64;
                 Ok(())
             }
@@ -113,10 +125,10 @@ impl Compressing {
             // No thread is free: a little of it is done here.
             Err(()) => {
                 self.counts.add_refused();
-                let mut whole = input;
-                let here = whole.split_to(REFUSED_BYTES.min(whole.len()));
-                self.rest = [&*whole, &*self.rest].concat().into();
-                self.encode(&here, Flush::No)
+                self.yields = true;
+                let step = self.step_bytes_max.max(REFUSED_BYTES);
+                let here = self.rest.split_to(step.min(self.rest.len()));
+                self.encode(&here, Flush::Now)
             }
         })
     }
@@ -125,14 +137,13 @@ impl Compressing {
         let encoder = self.encoder.as_mut().ok_or(EncodeError)?;
         encoder.encode(input, flush, &mut self.out)?;
         self.bytes_in += input.len() as u64;
-        self.is_unflushed = flush == Flush::No;
         Ok(())
     }
 
     /// Has the pool compress the next part of `rest`.
     fn start_job(&mut self) {
         let Some(encoder) = self.encoder.take() else { return };
-        let input = self.rest.split_to(JOB_BYTES.min(self.rest.len()));
+        let input = self.rest.slice(..JOB_BYTES.min(self.rest.len()));
         let job = (encoder, input, std::mem::take(&mut self.out));
         let shared: SharedEncoder = Arc::new(Mutex::new(Some(job)));
         let (pool, own) = (self.pool.clone(), Arc::clone(&shared));
@@ -140,12 +151,44 @@ impl Compressing {
             let call = move || {
                 let mut given = own.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some((encoder, input, out)) = &mut *given else { return false };
-                encoder.encode(input, Flush::No, out).is_ok()
+                encoder.encode(input, Flush::Now, out).is_ok()
             };
             pool.run(call).await.map(|done| done == Some(true)).map_err(|_| ())
         });
-        self.is_unflushed = true;
         self.job = Some(EncodingJob { shared, running });
+    }
+
+    /// Compresses the gathered pieces, or leaves them to the pool.
+    fn compress_gathered(&mut self, flush: Flush) -> Result<(), EncodeError> {
+        let input = std::mem::take(&mut self.gathered);
+        if input.len() > self.step_bytes_max {
+            self.rest = input.into();
+            return Ok(());
+        }
+        self.encode(&input, flush)
+    }
+
+    /// Takes a piece of the source.
+    fn take_in(&mut self, piece: Bytes) -> Result<(), EncodeError> {
+        let is_large = piece.len() > self.step_bytes_max.max(LARGE_BYTES);
+        if !is_large && self.gathered.len() + piece.len() <= GATHERED_BYTES {
+            self.gathered.extend_from_slice(&piece);
+            return Ok(());
+        }
+        if self.gathered.is_empty() {
+            self.rest = piece;
+            return Ok(());
+        }
+        self.next = piece;
+        self.compress_gathered(Flush::Now)
+    }
+
+    /// Ends the content, unless gathered pieces take the pool first.
+    fn end(&mut self) -> Result<(), EncodeError> {
+        self.source = PieceSource::Ended;
+        self.compress_gathered(Flush::End)?;
+        self.has_ended = self.rest.is_empty();
+        Ok(())
     }
 
     /// Returns the compressed bytes that are ready.
@@ -162,8 +205,10 @@ impl Compressing {
 
     /// Returns the next piece of the content.
     fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failed>>> {
+        if !self.next.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.next))));
+        }
         match &mut self.source {
-            _ if !self.rest.is_empty() => Poll::Ready(Some(Ok(std::mem::take(&mut self.rest)))),
             PieceSource::Stream(streamed) => streamed.poll_next(context),
             PieceSource::Ended => Poll::Ready(None),
         }
@@ -179,41 +224,139 @@ impl Stream for Compressing {
         loop {
             match ready!(this.poll_job(context)) {
                 Err(_) => return this.fail(),
+                Ok(()) if std::mem::take(&mut this.yields) => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Ok(()) if this.out.len() >= PIECE_BYTES => return this.take_out(),
                 Ok(()) if this.has_ended && this.out.is_empty() => return Poll::Ready(None),
                 Ok(()) if this.has_ended => return this.take_out(),
                 Ok(()) => {}
             }
-            let piece = match this.poll_source(context) {
-                Poll::Ready(Some(Ok(piece))) => piece,
-                Poll::Ready(Some(Err(_))) => return this.fail(),
-                Poll::Ready(None) => {
-                    this.has_ended = true;
-                    this.source = PieceSource::Ended;
-                    if this.encode(b"", Flush::End).is_err() {
-                        return this.fail();
-                    }
-                    continue;
-                }
-                Poll::Pending => {
-                    if this.is_unflushed && this.encode(b"", Flush::Now).is_err() {
-                        return this.fail();
-                    }
-                    return if this.out.is_empty() { Poll::Pending } else { this.take_out() };
-                }
-            };
-            spent += piece.len();
-            if piece.len() > this.step_bytes_max {
-                this.rest = piece;
+            if !this.rest.is_empty() {
                 this.start_job();
-            } else if spent > this.step_bytes_max && spent > piece.len() {
-                // Others get a turn before this piece.
-                this.rest = piece;
-                context.waker().wake_by_ref();
-                return if this.out.is_empty() { Poll::Pending } else { this.take_out() };
-            } else if this.encode(&piece, Flush::No).is_err() {
+                continue;
+            }
+            let done = match this.poll_source(context) {
+                Poll::Ready(Some(Ok(piece))) => {
+                    spent += piece.len();
+                    this.yields = spent > LARGE_BYTES && piece.len() <= LARGE_BYTES;
+                    this.take_in(piece)
+                }
+                Poll::Ready(Some(Err(_))) => Err(EncodeError),
+                Poll::Ready(None) => this.end(),
+                Poll::Pending if !this.gathered.is_empty() => this.compress_gathered(Flush::Now),
+                Poll::Pending if this.out.is_empty() => return Poll::Pending,
+                Poll::Pending => return this.take_out(),
+            };
+            if done.is_err() {
                 return this.fail();
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::VecDeque;
+    use std::io::Read;
+    use std::sync::mpsc;
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use flate2::read::GzDecoder;
+    use gustnado_compress::Level;
+    use gustnado_http::content_coding::ContentCoding;
+    use gustnado_tasks::MemoryKind;
+
+    use super::*;
+
+    /// Returns a pool without a place for another job, and what ends its jobs when it is dropped.
+    pub(in super::super) fn full_pool() -> (BlockingPool, mpsc::Sender<()>) {
+        let pool = BlockingPool::new(1, 2);
+        let (hold, end) = mpsc::channel::<()>();
+        let waits = Arc::new(Mutex::new(end));
+        let fill = || {
+            let waits = Arc::clone(&waits);
+            pool.start(move || {
+                // An error when the test ends.
+                let _ = waits.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            })
+        };
+        // The thread takes one of them, which leaves a place for another one.
+        for _ in 0..2 {
+            while fill().is_ok() {}
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(fill().is_err());
+        (pool, hold)
+    }
+
+    /// A stream of these items, each of which is ready.
+    struct Items(VecDeque<Bytes>);
+
+    impl Stream for Items {
+        type Item = Bytes;
+
+        fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+            Poll::Ready(self.0.pop_front())
+        }
+    }
+
+    /// Content that comes in pieces of this size.
+    fn pieces(content: &[u8], size: usize, length: Option<u64>) -> Content {
+        let items = Items(content.chunks(size).map(Bytes::copy_from_slice).collect());
+        Content::Stream(Streamed::mapped(items, length, Some))
+    }
+
+    fn compressing(
+        content: Content,
+        (coding, step): (ContentCoding, usize),
+        pool: BlockingPool,
+    ) -> Compressing {
+        let encoder = BodyEncoder::of_stream(coding, Level::default()).expect("an encoder");
+        let encoder = (encoder, Charge::new(MemoryKind::Sends));
+        Compressing::new(content, encoder, step, (pool, Arc::default()))
+    }
+
+    /// Polls to the end, and returns what came and the most bytes that were compressed at a time.
+    fn driven(stream: &mut Compressing) -> Result<(Vec<u8>, u64), Failed> {
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut body, mut most) = (Vec::new(), 0);
+        loop {
+            let before = stream.bytes_in;
+            let polled = Pin::new(&mut *stream).poll_next(&mut context);
+            most = most.max(stream.bytes_in - before);
+            match polled {
+                Poll::Ready(Some(piece)) => body.extend_from_slice(&piece?),
+                Poll::Ready(None) => return Ok((body, most)),
+                Poll::Pending => std::thread::yield_now(),
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_place_in_the_pool_each_turn_is_one_step() {
+        let (pool, hold) = full_pool();
+        let content = "a line of many\n".repeat(200_000).into_bytes();
+        let step = 4 << 10;
+        for size in [1_000, 100_000, usize::MAX] {
+            for coding in [ContentCoding::Gzip, ContentCoding::Zstd] {
+                let source = match size {
+                    usize::MAX => Content::Bytes(content.clone().into()),
+                    size => pieces(&content, size, None),
+                };
+                let mut stream = compressing(source, (coding, step), pool.clone());
+                let (body, most) = driven(&mut stream).expect("it is encoded");
+                assert!((1..=step as u64).contains(&most), "{coding:?} {most}");
+                assert!(stream.counts.refused() > 100, "{coding:?}");
+                if coding == ContentCoding::Gzip {
+                    let mut found = Vec::new();
+                    GzDecoder::new(&*body).read_to_end(&mut found).expect("gzip");
+                    assert!(found == content);
+                }
+            }
+        }
+        drop(hold);
     }
 }

@@ -119,12 +119,10 @@ impl Stream for CompressingWhole {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError, mpsc};
-    use std::time::Duration;
-
     use flate2::read::GzDecoder;
     use gustnado_tasks::block_on;
 
+    use super::super::stream::tests::full_pool;
     use super::*;
 
     const GZIP: (ContentCoding, Level) = (ContentCoding::Gzip, Level { gzip: 6, zstd: 3 });
@@ -168,22 +166,7 @@ mod tests {
 
     #[test]
     fn without_a_place_in_the_pool_it_is_compressed_in_steps() {
-        let pool = BlockingPool::new(1, 2);
-        let (hold, end) = mpsc::channel::<()>();
-        let waits = Arc::new(Mutex::new(end));
-        let fill = || {
-            let waits = Arc::clone(&waits);
-            pool.start(move || {
-                // An error when the test ends.
-                let _ = waits.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            })
-        };
-        // The thread takes one of them, which leaves a place for another one.
-        for _ in 0..2 {
-            while fill().is_ok() {}
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        assert!(fill().is_err());
+        let (pool, hold) = full_pool();
         assert!(sent(&pool).0 == content());
         drop(hold);
     }
