@@ -22,6 +22,7 @@ on_every_server!(
     fields_say_what_was_done,
     head_and_http_1_0_get_what_they_understand,
     a_stream_that_fails_is_cut_and_not_ended,
+    a_stream_that_is_not_as_long_as_it_says_is_cut,
     routes_have_settings_of_their_own,
 );
 
@@ -267,6 +268,28 @@ fn a_stream_that_fails_is_cut_and_not_ended(setup: Setup) {
     let mut client = server.connect();
     client.send(request("GET", "/", ACCEPTED));
     assert!(client.try_answer().is_err(), "a whole answer");
+}
+
+fn a_stream_that_is_not_as_long_as_it_says_is_cut(setup: Setup) {
+    let of_length = |length: u64| {
+        move |_: &Request| {
+            let pieces = [Ok(text(2_000)), Ok(text(9_000))];
+            Response::stream_of_length(Items(pieces.into()), length).content_type("text/plain")
+        }
+    };
+    let routes = Routes::new()
+        .get("/right", of_length(11_000))
+        .get("/short", of_length(11_001))
+        .get("/long", of_length(10_999));
+    let server = Server::routes(config(setup), routes);
+    for target in ["/short", "/long"] {
+        let mut client = server.connect();
+        client.send(request("GET", target, ACCEPTED));
+        assert!(client.try_answer().is_err(), "{target}: a whole answer");
+    }
+    let right = ask(&server, "/right", ACCEPTED);
+    assert_eq!(right.field("content-encoding"), Some("gzip"));
+    assert_eq!(gunzipped(&right.body).len(), 11_000);
 }
 
 fn routes_have_settings_of_their_own(setup: Setup) {

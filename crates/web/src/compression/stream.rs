@@ -31,6 +31,8 @@ const REFUSED_BYTES: usize = 256;
 /// Stream of compressed pieces.
 pub(super) struct Compressing {
     source: PieceSource,
+    /// Bytes that the source has still to produce, if it says how many.
+    left: Option<u64>,
     /// `None` while a job of the pool has it.
     encoder: Option<BodyEncoder>,
     _charge: Charge,
@@ -87,8 +89,13 @@ impl Compressing {
             Content::Bytes(bytes) => (PieceSource::Ended, bytes),
             _ => (PieceSource::Ended, Bytes::new()),
         };
+        let left = match &source {
+            PieceSource::Stream(streamed) => streamed.length,
+            PieceSource::Ended => None,
+        };
         Self {
             source,
+            left,
             encoder: Some(encoder),
             _charge: charge,
             job: None,
@@ -186,6 +193,9 @@ impl Compressing {
     /// Ends the content, unless gathered pieces take the pool first.
     fn end(&mut self) -> Result<(), EncodeError> {
         self.source = PieceSource::Ended;
+        if self.left.is_some_and(|left| left > 0) {
+            return Err(EncodeError);
+        }
         self.compress_gathered(Flush::End)?;
         self.has_ended = self.rest.is_empty();
         Ok(())
@@ -203,15 +213,21 @@ impl Compressing {
         Poll::Ready(Some(Err(Failed)))
     }
 
-    /// Returns the next piece of the content.
+    /// Returns the next piece of the content. Where it has said how long it is, bytes beyond that
+    /// are a failure.
     fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failed>>> {
         if !self.next.is_empty() {
             return Poll::Ready(Some(Ok(std::mem::take(&mut self.next))));
         }
-        match &mut self.source {
-            PieceSource::Stream(streamed) => streamed.poll_next(context),
-            PieceSource::Ended => Poll::Ready(None),
+        let PieceSource::Stream(streamed) = &mut self.source else { return Poll::Ready(None) };
+        let polled = ready!(streamed.poll_next(context));
+        if let (Some(Ok(piece)), Some(left)) = (&polled, &mut self.left) {
+            let Some(rest) = left.checked_sub(piece.len() as u64) else {
+                return Poll::Ready(Some(Err(Failed)));
+            };
+            *left = rest;
         }
+        Poll::Ready(polled)
     }
 }
 
@@ -358,5 +374,21 @@ pub(super) mod tests {
             }
         }
         drop(hold);
+    }
+
+    #[test]
+    fn a_stream_has_as_many_bytes_as_it_says() {
+        let pool = BlockingPool::new(1, 8);
+        let content = [7; 50_000];
+        for size in [100, 30_000, 50_000] {
+            for (length, is_whole) in
+                [(None, true), (Some(50_000), true), (Some(50_001), false), (Some(49_999), false)]
+            {
+                let source = pieces(&content, size, length);
+                let gzip = (ContentCoding::Gzip, 4 << 10);
+                let outcome = driven(&mut compressing(source, gzip, pool.clone()));
+                assert_eq!(outcome.is_ok(), is_whole, "{size} {length:?}");
+            }
+        }
     }
 }
