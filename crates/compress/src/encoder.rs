@@ -23,6 +23,10 @@ const STEP_BYTES: usize = 4 << 10;
 
 /// What gzip's encoder holds: its window twice, hashes, links, and what it has not written yet.
 const GZIP_BYTES: usize = 272 << 10;
+/// What Zstandard's encoder of a stream holds: its window, tables, a block before and after, and
+/// what it has found in the block. The last levels look for more.
+const ZSTD_BYTES: usize = 650 << 10;
+const ZSTD_BYTES_OF_BEST: usize = 1_110 << 10;
 
 /// How much work an encoder spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,7 +129,17 @@ impl BodyEncoder {
         }
     }
 
-    /// Returns the bytes that it holds.
+    /// Returns the bytes that an encoder of a stream comes to hold with its first piece, before one
+    /// is created.
+    pub fn stream_bytes(coding: ContentCoding, level: Level) -> usize {
+        match (coding, level.zstd) {
+            (ContentCoding::Gzip, _) => GZIP_BYTES,
+            (_, 0..=15) => ZSTD_BYTES,
+            (_, _) => ZSTD_BYTES_OF_BEST,
+        }
+    }
+
+    /// Returns the bytes that it holds. Zstandard's takes nearly all of it for its first piece.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             EncoderState::Gzip(_) => GZIP_BYTES,
@@ -224,6 +238,20 @@ mod tests {
             let mut encoder = BodyEncoder::of_stream(coding, Level::default()).expect("an encoder");
             encoder.encode(&text(1_000_000), Flush::Now, &mut Vec::new()).expect("it is encoded");
             assert!((100_000..700_000).contains(&encoder.heap_bytes()), "{}", encoder.heap_bytes());
+        }
+    }
+
+    #[test]
+    fn what_a_stream_comes_to_hold_is_known_before() {
+        for coding in BOTH {
+            for number in 1..=19 {
+                let level = Level { gzip: number.min(9), zstd: number };
+                let known = BodyEncoder::stream_bytes(coding, level);
+                let mut encoder = BodyEncoder::of_stream(coding, level).expect("an encoder");
+                encoder.encode(&text(100_000), Flush::Now, &mut Vec::new()).expect("it is encoded");
+                let held = encoder.heap_bytes();
+                assert!((held..=held * 3 / 2).contains(&known), "{coding:?} {number}: {held}");
+            }
         }
     }
 

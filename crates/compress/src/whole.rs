@@ -15,6 +15,10 @@ const WINDOW_LOG_MAX: u32 = 23;
 /// What libdeflate holds up to level 9: a table of hashes and 50,000 matches.
 const GZIP_BYTES: usize = 680 << 10;
 
+/// What Zstandard's holds for a short body at any level, and by how much more for each of its bytes.
+const ZSTD_BYTES: usize = 600 << 10;
+const ZSTD_BYTES_PER_BYTE: usize = 24;
+
 /// Libdeflate's highest level but those that hold some ten megabytes.
 const GZIP_LEVEL_MAX: u8 = 9;
 
@@ -86,6 +90,24 @@ impl WholeEncoder {
         self.out.get(..written).ok_or(EncodeError)
     }
 
+    /// Returns about the most bytes that an encoder comes to hold with a body, that included.
+    ///
+    /// - `length`: the body's, at most a mebibyte.
+    pub fn bytes_for(coding: ContentCoding, level: Level, length: usize) -> usize {
+        let of_level = match level.zstd {
+            0..=3 => 1_400,
+            4..=6 => 3_200,
+            7..=8 => 5_800,
+            9..=12 => 11_000,
+            _ => 18_000,
+        };
+        let own = match coding {
+            ContentCoding::Gzip => GZIP_BYTES,
+            _ => (of_level << 10).min(ZSTD_BYTES + length.saturating_mul(ZSTD_BYTES_PER_BYTE)),
+        };
+        own + length
+    }
+
     /// Returns the bytes that it holds, its last body included.
     pub fn heap_bytes(&self) -> usize {
         let own = match &self.state {
@@ -147,6 +169,25 @@ mod tests {
                 assert!(decoded(coding, out) == input, "{coding:?} {length}");
             }
             assert!((100_000..2_000_000).contains(&encoder.heap_bytes()), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_body_takes_is_known_before() {
+        for coding in BOTH {
+            for (number, length) in [1, 3, 4, 6, 8, 9, 12, 13, 19]
+                .into_iter()
+                .flat_map(|number| [1_000, 20_000, 100_000, 1 << 20].map(|length| (number, length)))
+            {
+                let level = Level { gzip: number.min(9), zstd: number };
+                let known = WholeEncoder::bytes_for(coding, level, length);
+                let mut encoder = WholeEncoder::new(coding, level).expect("an encoder");
+                encoder.encode(&text(length)).expect("it is encoded");
+                // (Its output has some bytes more than the body.)
+                let held = encoder.heap_bytes() - 8_192;
+                assert!(known >= held, "{coding:?} {number} {length}: {known} of {held}");
+                assert!(known <= 8 * held + (512 << 10), "{coding:?} {number} {length}: {held}");
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gustnado_compress::{BodyEncoder, COMPRESSIBLE, CompressionCounts, Level};
+use gustnado_compress::{BodyEncoder, COMPRESSIBLE, CompressionCounts, Level, WholeEncoder};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding, forbids_change};
 use gustnado_http::fields::{Fields, HeaderId};
@@ -27,9 +27,6 @@ use crate::request::Request;
 use crate::response::{Content, Response, Streamed};
 use stream::Compressing;
 use whole::{CompressingWhole, CompressionMeans, WHOLE_BYTES_MAX};
-
-/// About what an encoder of content at hand holds.
-const ENCODER_BYTES: usize = 768 << 10;
 
 thread_local! {
     /// The worker's encoders of short content, by coding: one body is finished before the next.
@@ -169,7 +166,8 @@ impl ResponseCompression {
         if let Content::Bytes(bytes) = content
             && bytes.len() <= WHOLE_BYTES_MAX
         {
-            if !charge.has_room_for(ENCODER_BYTES + bytes.len()) {
+            let held = WholeEncoder::bytes_for(coding, self.level, bytes.len());
+            if !charge.has_room_for(held) {
                 return None;
             }
             let means = CompressionMeans {
@@ -181,11 +179,12 @@ impl ResponseCompression {
             let piece = CompressingWhole::new(bytes, (coding, self.level), step, means);
             return Some(Content::Stream(Streamed::mapped(piece, None, Result::ok)));
         }
-        let encoder = BodyEncoder::of_stream(coding, self.level).ok()?;
-        if !charge.has_room_for(encoder.heap_bytes()) {
+        let held = BodyEncoder::stream_bytes(coding, self.level);
+        if !charge.has_room_for(held) {
             return None;
         }
-        charge.set(encoder.heap_bytes());
+        let encoder = BodyEncoder::of_stream(coding, self.level).ok()?;
+        charge.set(held);
         let encoder = (encoder, charge);
         let source = std::mem::replace(content, Content::Nothing);
         let rest = (self.pool.clone(), Arc::clone(&self.counts));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use flate2::{Decompress, FlushDecompress};
 use futures_core::Stream;
 use gustnado::config::{Compress, Config};
-use gustnado::{Request, Response, Routes, Status, route};
+use gustnado::{Appender, Request, Response, Routes, Status, route};
 
 use crate::harness::client::{get, request};
 use crate::harness::{Answer, Client, Server, Setup};
@@ -23,6 +23,7 @@ on_every_server!(
     head_and_http_1_0_get_what_they_understand,
     a_stream_that_fails_is_cut_and_not_ended,
     a_stream_that_is_not_as_long_as_it_says_is_cut,
+    streams_that_memory_is_not_free_for_are_sent_as_they_are,
     routes_have_settings_of_their_own,
 );
 
@@ -290,6 +291,28 @@ fn a_stream_that_is_not_as_long_as_it_says_is_cut(setup: Setup) {
     let right = ask(&server, "/right", ACCEPTED);
     assert_eq!(right.field("content-encoding"), Some("gzip"));
     assert_eq!(gunzipped(&right.body).len(), 11_000);
+}
+
+fn streams_that_memory_is_not_free_for_are_sent_as_they_are(setup: Setup) {
+    let kept: Arc<Mutex<Vec<Appender>>> = Arc::default();
+    let routes = Routes::new().get("/", move |_: &Request| {
+        let (appender, response) = Response::append(2);
+        kept.lock().expect("no test panics with it").push(appender);
+        response.content_type("text/event-stream")
+    });
+    let mut config = config(setup);
+    config.limit_send_memory = 4 << 20;
+    let server = Server::routes(config, routes);
+    let mut clients = Vec::new();
+    let mut compressed = 0;
+    for _ in 0..12 {
+        let mut client = server.connect();
+        client.send(request("GET", "/", "Accept-Encoding: zstd\r\n"));
+        compressed += u32::from(client.read_head().field("content-encoding").is_some());
+        clients.push(client);
+    }
+    // An encoder holds two thirds of a mebibyte.
+    assert!((2..=7).contains(&compressed), "{compressed}");
 }
 
 fn routes_have_settings_of_their_own(setup: Setup) {

@@ -72,7 +72,7 @@ impl CompressingWhole {
     fn in_steps(&self, content: Bytes) -> Option<Box<Compressing>> {
         let mut charge = Charge::new(MemoryKind::Sends);
         let encoder = BodyEncoder::of_stream(self.coding, self.level).ok()?;
-        charge.set(encoder.heap_bytes());
+        charge.set(BodyEncoder::stream_bytes(self.coding, self.level));
         let rest = (self.means.pool.clone(), Arc::clone(&self.means.counts));
         let (content, step) = (Content::Bytes(content), self.step_bytes_max);
         Some(Box::new(Compressing::new(content, (encoder, charge), step, rest)))
