@@ -60,6 +60,7 @@ fn place() -> tempfile::TempDir {
         ("dist/assets/main.9f2c1b7a.js.gz", "gz"),
         ("dist/app.map", "secret"),
         ("private/a.txt", "secret"),
+        ("private/assets/main.9f2c1b7a.js", "secret"),
         ("docs/about.html", "about"),
     ] {
         let path = folder.path().join(name);
@@ -191,6 +192,11 @@ fn the_client_that_asks_is_named_and_refused_as_by_a_server() {
         assert_eq!(lines(&found, "access")[0], verdict, "{from}: {}", found.stdout);
         assert_eq!(lines(&found, "response")[0], status, "{from}: {}", found.stdout);
     }
+    let url = "GET http://example.org/private/assets/main.9f2c1b7a.js";
+    let found = explained(place.path(), &[url, "--from", "10.1.1.2"]);
+    let rule = "private, max-age=31536000, immutable (hashed names beneath assets, not for all \
+        clients)";
+    assert_eq!(lines(&found, "cache rule"), [rule], "{}", found.stdout);
 }
 
 #[test]

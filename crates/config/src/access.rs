@@ -71,3 +71,12 @@ impl Default for AccessSettings {
         crate::Config::default().routes.access
     }
 }
+
+impl AccessSettings {
+    /// Returns whether some clients get what others do not: by password, signature or address.
+    pub fn restricts_clients(&self) -> bool {
+        let comes_from_anywhere = self.allow.is_empty() || self.allow.iter().any(|one| one == "*");
+        let is_open = comes_from_anywhere && self.deny.is_empty();
+        !is_open || self.basic_auth.is_some() || self.signed_urls.is_some()
+    }
+}

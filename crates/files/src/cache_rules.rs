@@ -14,6 +14,9 @@ use super::hashed_name::{has_hash, may_have_hash};
 
 /// The value for what never changes.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+/// The same where not every client may have it: `public` would let a cache that clients share keep
+/// what was sent for a password (RFC 9111 §3.5), and give it to those without one.
+const IMMUTABLE_PRIVATE: &str = "private, max-age=31536000, immutable";
 /// The value for what has to be compared each time; with a tag that costs no content.
 const NO_CACHE: &str = "no-cache";
 
@@ -56,7 +59,11 @@ pub fn cache_rule<'s>(settings: &'s RouteSettings, relative: &[u8]) -> Option<Ap
     } else if has_hash(name)
         && let Some(folder) = immutable.around(relative)
     {
-        AppliedRule::built_in(IMMUTABLE, format!("hashed names beneath {folder}"))
+        let name = format!("hashed names beneath {folder}");
+        match settings.access.restricts_clients() {
+            false => AppliedRule::built_in(IMMUTABLE, name),
+            true => AppliedRule::built_in(IMMUTABLE_PRIVATE, name + ", not for all clients"),
+        }
     } else {
         AppliedRule::built_in(NO_CACHE, "other files")
     })
@@ -140,6 +147,32 @@ mod tests {
             ("robots.txt", NO_CACHE, "other files"),
         ] {
             assert_eq!(told(&on, path), Some((value.into(), name.into())), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_not_all_clients_may_have_is_for_no_shared_cache() {
+        let restrictions: [(fn(&mut RouteSettings), bool); 7] = [
+            (|_| {}, false),
+            (|settings| settings.access.basic_auth = Some("users".into()), true),
+            (|settings| settings.access.signed_urls = Some("keys".into()), true),
+            (|settings| settings.access.allow = vec!["10.0.0.0/8".into()], true),
+            (|settings| settings.access.deny = vec!["10.0.0.0/8".into()], true),
+            (|settings| settings.access.allow = vec!["*".into()], false),
+            (|settings| settings.access.rate_limit = "1/s".into(), false),
+        ];
+        for (restrict, is_private) in restrictions {
+            let on = settings(|settings| {
+                settings.cache_control = CacheControl::On;
+                restrict(settings);
+            });
+            let expected = match is_private {
+                false => (IMMUTABLE, "hashed names beneath assets"),
+                true => (IMMUTABLE_PRIVATE, "hashed names beneath assets, not for all clients"),
+            };
+            let found = told(&on, "assets/main.9f2c1b7a.js");
+            assert_eq!(found, Some((expected.0.into(), expected.1.into())));
+            assert_eq!(told(&on, "index.html"), Some((NO_CACHE.into(), "pages".into())));
         }
     }
 

@@ -14,6 +14,7 @@ on_every_server!(
     another_page_can_be_named_and_routes_have_their_own,
     disks_that_are_waited_for_make_no_difference,
     each_kind_of_file_says_how_long_it_may_be_kept,
+    what_not_all_clients_may_have_is_for_no_shared_cache,
     nothing_is_said_about_caches_unless_asked_for,
     a_field_for_all_responses_is_sent_once,
     rules_of_the_file_come_first,
@@ -187,6 +188,28 @@ fn each_kind_of_file_says_how_long_it_may_be_kept(setup: Setup) {
         settings.immutable_folders = vec!["about".into(), "/empty/".into()];
     });
     assert_eq!(others.get("/assets/index-9f2c1b7a.js").field("cache-control"), Some("no-cache"));
+}
+
+fn what_not_all_clients_may_have_is_for_no_shared_cache(setup: Setup) {
+    let folder = application();
+    let server = served(setup, &folder, |settings| {
+        settings.cache_control = CacheControl::On;
+        settings.access.deny = vec!["203.0.113.9".into()];
+    });
+    let value = Some("private, max-age=31536000, immutable");
+    for path in ["/assets/index-9f2c1b7a.js", "/assets/large-3b1a2c4d.js"] {
+        let answer = server.get(path);
+        assert_eq!((answer.status, answer.field("cache-control")), (200, value));
+        let tag = answer.expect_field("etag");
+        let same = ask(&server, path, &format!("If-None-Match: {tag}\r\n"));
+        assert_eq!((same.status, same.field("cache-control")), (304, value));
+    }
+    let by_hand = served(setup, &folder, |settings| {
+        settings.access.deny = vec!["203.0.113.9".into()];
+        settings.cache = vec![CacheRule::new("/assets/**", "public, max-age=60")];
+    });
+    let answer = by_hand.get("/assets/index-9f2c1b7a.js");
+    assert_eq!(answer.field("cache-control"), Some("public, max-age=60"));
 }
 
 fn nothing_is_said_about_caches_unless_asked_for(setup: Setup) {
