@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gustnado_compress::DELTA_BYTES_MAX;
 use gustnado_config::is_forbidden;
-use gustnado_http::content_coding::forbids_change;
 use gustnado_http::dictionary::{
     AVAILABLE_DICTIONARY, DictionaryHash, USE_AS_DICTIONARY, use_as_dictionary,
 };
@@ -106,14 +105,11 @@ impl DictionaryUse {
             return None;
         }
         let pattern = NamePattern::of(relative)?;
-        let rule = HeaderId::CacheControl;
-        let outer = &folder.headers.fields;
-        let fields = if own.contains(rule) { own } else { outer };
-        if forbids_change(fields.get_all(rule)) {
+        if folder.headers.forbid_change(key, own) {
             return None;
         }
         let announced = use_as_dictionary(&pattern.before, &pattern.behind)?;
-        let announcement = may_be_kept(fields.get_all(rule)).then_some(announced);
+        let announcement = may_be_kept(folder.headers.cache_control(own)).then_some(announced);
         Some(Self { pattern: Arc::new(pattern), announcement })
     }
 

@@ -151,14 +151,14 @@ fn load(
     let content_type = folder.headers.types.of(name);
     let own = folder.own_fields(key, relative);
     let size = Stamp::of(&located.stat).size;
-    let possible = made::possible(folder, (&content_type, &own), size);
+    let possible = made::possible(folder, key, (&content_type, &own), size);
     traced.file(file, siblings, possible);
     let may_cache = !is_fallback;
     let paths = may_cache.then_some((key, &**relative));
     let dictionary =
         paths.and_then(|paths| DictionaryUse::of(folder, paths, (&content_type, &own), size));
     if !siblings.is_empty() || !possible.is_empty() || dictionary.is_some() {
-        let file = (&**relative, &own, dictionary);
+        let file = (&**relative, &own, dictionary, possible);
         let set = VariantSet::load((root, access), (located, siblings), file, folder, now)?;
         return Ok(FoundEntry::Variants { set: Arc::new(set), may_cache });
     }

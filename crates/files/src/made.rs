@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gustnado_compress::{COMPRESSIBLE, CompressionCounts, Level, compress};
 use gustnado_config::{Compress, RouteSettings};
-use gustnado_http::content_coding::{CodingSet, ContentCoding, forbids_change};
+use gustnado_http::content_coding::{CodingSet, ContentCoding};
 use gustnado_http::dictionary::DictionaryHash;
-use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::fields::Fields;
 use gustnado_http::media_type::matches_any;
 use gustnado_tasks::{Charge, MemoryKind, Now};
 
@@ -201,9 +201,11 @@ impl MadeTable {
 
 /// Returns the codings that the server may compress a file with.
 ///
+/// - `key`: what was looked for.
 /// - `own`: the fields that it has beyond the folder's.
 pub(super) fn possible(
     folder: &Folder,
+    key: &[u8],
     (content_type, own): (&ContentType, &Fields),
     size: u64,
 ) -> CodingSet {
@@ -217,9 +219,7 @@ pub(super) fn possible(
     let bytes_max = FILE_BYTES_MAX.min(folder.made.entry_bytes_max());
     let is_one = (settings.compress_bytes_min..=bytes_max).contains(&size)
         && is_of_types(settings, content_type)
-        && ![&folder.headers.fields, own]
-            .iter()
-            .any(|fields| forbids_change(fields.get_all(HeaderId::CacheControl)));
+        && !folder.headers.forbid_change(key, own);
     if is_one { codings.iter().copied().collect() } else { CodingSet::default() }
 }
 

@@ -220,13 +220,14 @@ impl VariantSet {
     /// Loads a file and its siblings.
     ///
     /// - `own`: the fields that they have beyond the folder's.
+    /// - `possible`: the codings that the server may compress the file with.
     ///
     /// # Errors
     /// As [`CachedFile::load`], for any of them: what changes meanwhile is loaded again.
     pub(super) fn load(
         (root, access): (&Root, Access),
         (located, siblings): (&Located, &Siblings),
-        (relative, own, dictionary): (&[u8], &Fields, Option<DictionaryUse>),
+        (relative, own, dictionary, possible): (&[u8], &Fields, Option<DictionaryUse>, CodingSet),
         folder: &Folder,
         now: Now,
     ) -> Result<Self, Failure> {
@@ -249,8 +250,7 @@ impl VariantSet {
             }
         }
         let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
-        let size = files[0].as_ref().map_or(0, |file| file.size);
-        let offered = available.and(made::possible(folder, (&content_type, own), size));
+        let offered = available.and(possible);
         let purpose = made::purpose_of(&content_type, own);
         Ok(Self { files, available, offered, purpose, dictionary })
     }

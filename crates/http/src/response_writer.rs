@@ -313,15 +313,21 @@ pub fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
 
 /// Whether ready field lines have a field of that name.
 pub fn has_field(lines: &[u8], name: &str) -> bool {
-    lines.split(|byte| *byte == b'\n').any(|line| {
-        let start = line.get(..name.len()).unwrap_or(b"");
-        start.eq_ignore_ascii_case(name.as_bytes()) && line.get(name.len()) == Some(&b':')
+    field_values(lines, name).next().is_some()
+}
+
+/// Returns the values of that name in ready field lines.
+pub fn field_values<'l>(lines: &'l [u8], name: &'l str) -> impl Iterator<Item = &'l [u8]> {
+    lines.split(|byte| *byte == b'\n').filter_map(move |line| {
+        let (start, rest) = line.split_at_checked(name.len())?;
+        let value = rest.strip_prefix(b":")?;
+        start.eq_ignore_ascii_case(name.as_bytes()).then_some(value.trim_ascii())
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Opening, Persist, ResponseWriter, has_field};
+    use super::{Opening, Persist, ResponseWriter, field_values, has_field};
     use crate::fields::{FieldError, Fields};
     use crate::status::Status;
 
@@ -436,5 +442,7 @@ mod tests {
         let lines = b"Server: x\r\nX-Long: y\r\n";
         assert!(has_field(lines, "server") && has_field(lines, "X-LONG"));
         assert!(!has_field(lines, "X") && !has_field(lines, "y") && !has_field(b"", "X"));
+        let values: Vec<&[u8]> = field_values(b"A: b, c\r\nB: d\r\na: e\r\n", "A").collect();
+        assert_eq!(values, [b"b, c".as_slice(), b"e"]);
     }
 }

@@ -18,6 +18,7 @@ use gustnado_http::content_coding::{AcceptedCodings, CodingSet, ContentCoding, f
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::media_type::matches_any;
 use gustnado_http::method::Method;
+use gustnado_http::response_writer::field_values;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Charge, MemoryKind};
 
@@ -49,11 +50,17 @@ struct ResponseCompression {
 }
 
 /// Returns middleware that compresses responses, if the settings ask for it.
+///
+/// - `common`: field lines of every response of the server.
 pub(crate) fn middleware(
     settings: &RouteSettings,
     (pool, encoders): (&BlockingPool, &IdleEncoders),
     counts: &Arc<CompressionCounts>,
+    common: &[u8],
 ) -> Option<Middleware> {
+    if forbids_change(field_values(common, HeaderId::CacheControl.name())) {
+        return None;
+    }
     let made: &[ContentCoding] = match settings.compress {
         Compress::Off => return None,
         Compress::On => &[ContentCoding::Gzip, ContentCoding::Zstd],

@@ -10,6 +10,7 @@ on_every_server!(
     a_file_comes_compressed_and_whole,
     ranges_and_conditions_are_those_of_what_was_sent,
     many_clients_at_once_get_the_same_text,
+    what_must_not_be_changed_is_sent_as_it_is,
 );
 
 fn text(bytes: usize) -> Vec<u8> {
@@ -101,4 +102,42 @@ fn many_clients_at_once_get_the_same_text(setup: Setup) {
     }
     let last = ask(&server, "/large.json", "Accept-Encoding: gzip\r\n");
     assert_eq!(last.field("content-encoding"), Some("gzip"));
+}
+
+fn what_must_not_be_changed_is_sent_as_it_is(setup: Setup) {
+    let folder = Folder::new();
+    folder.dated("a.json", text(4_000));
+    folder.dated("raw/a.json", text(4_000));
+    let is_coded = |server: &Server, target: &str| {
+        let answer = ask(server, target, "Accept-Encoding: gzip\r\n");
+        assert_eq!(answer.status, 200, "{target}");
+        answer.field("content-encoding") == Some("gzip")
+    };
+    let settings = "root = \"root\"\ncompress = \"on\"\ncompress-bytes-min = 1\n";
+    let answer = "[[route]]\npath = \"/answer\"\nanswer = \"an answer, an answer, an answer\"\n";
+    let served =
+        |more: &str| Server::built(setup.described(&folder, &format!("{settings}{answer}{more}")));
+    let forbidden = "Cache-Control = \"max-age=60, no-transform\"\n";
+    for (more, coded) in [
+        ("", [true, true, true]),
+        // The server's fields, written with the date; the same of a site that adds to them.
+        (&*format!("[headers]\n{forbidden}"), [false, false, false]),
+        (
+            &format!("[headers]\n{forbidden}[[cache]]\npath = \"/raw/**\"\nvalue = \"no-cache\"\n"),
+            [false, true, false],
+        ),
+        (
+            &format!("[[header]]\npath = \"/raw/{{*rest}}\"\n[header.set]\n{forbidden}"),
+            [true, false, true],
+        ),
+        (&format!("[[header]]\nstatus = 404\n[header.set]\n{forbidden}"), [true, true, true]),
+        (
+            &format!("[[header]]\nmethods = [\"GET\"]\n[header.set]\n{forbidden}"),
+            [false, false, false],
+        ),
+    ] {
+        let server = served(more);
+        let found = ["/a.json", "/raw/a.json", "/answer"].map(|target| is_coded(&server, target));
+        assert_eq!(found, coded, "{more}");
+    }
 }

@@ -127,7 +127,7 @@ impl EndpointWrapper {
         } else {
             let counts = build.limits.compression();
             let means = (&build.pool, &build.encoders);
-            compression::middleware(&prepared.settings, means, counts)
+            compression::middleware(&prepared.settings, means, counts, &build.common)
         };
         let outer = compression.iter().chain(&prepared.after);
         let outer = outer.chain(&self.middleware).chain(&route.middleware);
@@ -187,6 +187,7 @@ impl EndpointWrapper {
         let own = if has_middleware { Headers::default() } else { prepared.fields.clone() };
         let headers = FolderHeaders::new(&own, &build.common);
         let headers = headers.with_fields_elsewhere(&prepared.fields).with_links(links(route));
+        let headers = headers.with_rules_elsewhere(&prepared.settings.header_rules, base);
         let settings = prepared.settings.clone();
         let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
         check_cache(&settings.cache)?;
