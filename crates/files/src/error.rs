@@ -105,6 +105,11 @@ impl Failure {
         self.status() == Status::FORBIDDEN
     }
 
+    /// Returns whether a further attempt may succeed: something ran out, or changed meanwhile.
+    pub(super) fn is_passing(self) -> bool {
+        self.status() == Status::SERVICE_UNAVAILABLE
+    }
+
     /// Returns whether a resource ran out that may be free again in a moment.
     pub(super) fn is_exhaustion(self) -> bool {
         use Failure::{Disk, TooMany, WouldWait};

@@ -223,7 +223,8 @@ impl VariantSet {
     /// - `possible`: the codings that the server may compress the file with.
     ///
     /// # Errors
-    /// As [`CachedFile::load`], for any of them: what changes meanwhile is loaded again.
+    /// As [`CachedFile::load`]: what changes meanwhile is loaded again. A sibling that cannot be
+    /// read is none.
     pub(super) fn load(
         (root, access): (&Root, Access),
         (located, siblings): (&Located, &Siblings),
@@ -245,9 +246,13 @@ impl VariantSet {
         files[0] = Some(load(located, relative, ContentCoding::Identity)?);
         let found = siblings.0.iter().zip(SIBLINGS).zip(&mut files[1..]);
         for ((sibling, (coding, ending)), file) in found {
-            if let Some(sibling) = sibling {
-                *file = Some(load(sibling, &[relative, ending].concat(), coding)?);
-            }
+            let Some(sibling) = sibling else { continue };
+            *file = match load(sibling, &[relative, ending].concat(), coding) {
+                Ok(loaded) => Some(loaded),
+                // A further attempt may find it.
+                Err(failure) if failure.is_passing() => return Err(failure),
+                Err(_) => None,
+            };
         }
         let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
         let offered = available.and(possible);

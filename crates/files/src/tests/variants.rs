@@ -255,3 +255,24 @@ fn variants_are_bounded_by_bytes_and_by_descriptors() {
     assert!((6..=20).contains(&held(&scene, "small")), "{}", held(&scene, "small"));
     assert!(held(&scene, "big") <= 4);
 }
+
+#[test]
+fn a_sibling_that_must_not_be_read_is_none() {
+    unprivileged(|| {
+        for bytes in [1_000, 100_000] {
+            let mut scene = scene(Precompressed::On);
+            write_all(&scene, "app.js", bytes, &["br", "gz"]);
+            forbid(&scene, "app.js.br");
+            for (accepted, coding, what) in
+                [("br", None, "plain"), ("br, gzip", Some("gzip"), "gz")]
+            {
+                let sent = get(&scene, "/app.js", accepted);
+                let found = (sent.status(), sent.field("Content-Encoding"));
+                assert_eq!(found, (200, coding), "{accepted}");
+                assert!(sent.body.starts_with(what.as_bytes()), "{accepted}");
+                scene.wait(5_000);
+            }
+            assert_eq!(get(&scene, "/app.js.br", "").status(), 403);
+        }
+    });
+}
