@@ -84,7 +84,7 @@ pub(super) fn respond(
 /// Returns the dictionary of the delta that a client wants.
 fn wanted(set: &VariantSet, request: FileRequest<'_>) -> Option<DictionaryHash> {
     let view = request.view;
-    if set.dictionary().is_none() || !request.is_secure {
+    if set.dictionary().is_none() || !request.is_secure || !set.is_settled() {
         return None;
     }
     let hash = available_dictionary(view)?;

@@ -2,7 +2,8 @@
 //!
 //! A file is compressed once, by the folder's blocking pool, for all workers. The request that
 //! finds nothing waits for it; others get the file as it is until it is there. What was made is
-//! kept within bounds, by what the file was when it was read.
+//! kept within bounds, by what the file was when it was read. Other bytes could have the stamp of a
+//! file that was just written: what was made of it counts for a second.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -234,8 +235,15 @@ pub(super) fn is_of_types(settings: &RouteSettings, content_type: &ContentType) 
 
 /// Returns a number for what a file is sent as: one file may have several paths, with a type or
 /// fields of its own by each, and may be the page of an application as well.
-pub(super) fn purpose_of(content_type: &ContentType, own: &Fields) -> u64 {
+///
+/// - `unsettled_secs`: when the file was loaded, if other bytes may have its stamp.
+pub(super) fn purpose_of(
+    content_type: &ContentType,
+    own: &Fields,
+    unsettled_secs: Option<u64>,
+) -> u64 {
     let mut hasher = DefaultHasher::new();
+    unsettled_secs.hash(&mut hasher);
     content_type.to_string().hash(&mut hasher);
     for (name, value) in own.iter() {
         (name.as_str(), value).hash(&mut hasher);

@@ -16,7 +16,8 @@ const SETTLING_SECS: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) stamp: Stamp,
-    is_settled: bool,
+    /// Equal attributes prove equal bytes.
+    pub(super) is_settled: bool,
     /// Its tag is made of its attributes until its bytes were digested.
     pub(super) awaits_digest: bool,
 }

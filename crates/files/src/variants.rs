@@ -256,7 +256,9 @@ impl VariantSet {
         }
         let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
         let offered = available.and(possible);
-        let purpose = made::purpose_of(&content_type, own);
+        let is_settled = files[0].as_ref().is_none_or(|file| file.seen.is_settled);
+        let unsettled_secs = (!is_settled).then_some(now.unix_secs);
+        let purpose = made::purpose_of(&content_type, own, unsettled_secs);
         Ok(Self { files, available, offered, purpose, dictionary })
     }
 
@@ -268,6 +270,11 @@ impl VariantSet {
                 self.file(coding).map_or(ChosenVariant::Make(coding), ChosenVariant::File)
             }
         }
+    }
+
+    /// Returns whether what is made of the file may be kept: other bytes cannot have its stamp.
+    pub(super) fn is_settled(&self) -> bool {
+        self.original().seen.is_settled
     }
 
     /// Returns the key of what is made of the file.

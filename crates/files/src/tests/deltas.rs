@@ -1,5 +1,7 @@
 //! Files as the difference to a version that the client has.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::*;
 use gustnado_compress::compress_with;
 use gustnado_config::{CacheControl, CacheRule, Compress, Dictionaries, Precompressed};
@@ -296,4 +298,21 @@ fn what_is_known_of_dictionaries_is_bounded() {
         settled(&scene, &format!("/{name}"), &[ACCEPTS, &named(b"x")]);
     }
     assert_eq!(scene.files.folder.dictionaries.len(), 512);
+}
+
+#[test]
+fn a_file_that_was_just_written_comes_whole() {
+    let mut scene = scene(|_| {});
+    let (old, new) = (bundle(1, 3_000), bundle(2, 3_000));
+    scene.write(OLD, &old);
+    scene.write(NEW, &new);
+    let written = fs::metadata(scene.place.path().join("site").join(NEW)).expect("it is there");
+    scene.now.unix_secs = written.ctime().unsigned_abs();
+    let path = format!("/{NEW}");
+    for coding in [None, Some("dcz")] {
+        let sent = settled(&scene, &path, &[ACCEPTS, &named(&old)]);
+        assert_eq!(sent.field("Content-Encoding"), coding);
+        scene.now.unix_secs += 2;
+        scene.wait(1_000);
+    }
 }

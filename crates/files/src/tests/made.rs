@@ -1,5 +1,6 @@
 //! Files that the server compresses itself.
 
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 
 use super::*;
@@ -209,5 +210,25 @@ fn a_file_with_two_names_has_the_type_of_each() {
             assert_eq!(sent.field("Content-Encoding"), Some("gzip"));
             assert_eq!(sent.field("Content-Type"), Some(kind));
         }
+    }
+}
+
+#[test]
+fn what_was_made_of_a_file_that_was_just_written_does_not_last() {
+    let mut scene = scene();
+    scene.write("app.js", text(5_000));
+    let path = scene.place.path().join("site/app.js");
+    let written = fs::metadata(path).expect("it is there").ctime();
+    scene.now.unix_secs = written.unsigned_abs() + 1;
+    let made = |scene: &Scene| get(scene, "/app.js", "gzip").body;
+    let first = made(&scene);
+    assert!(first == compressed(ContentCoding::Gzip, 5_000));
+    assert_eq!(scene.files.folder.made.len(), 1);
+    // As other bytes with the same stamp would, it is made again of what is there by then.
+    for made_by_then in [2, 2] {
+        scene.now.unix_secs += 1;
+        scene.wait(1_000);
+        assert!(made(&scene) == first);
+        assert_eq!(scene.files.folder.made.len(), made_by_then);
     }
 }

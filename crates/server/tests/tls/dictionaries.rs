@@ -64,6 +64,8 @@ fn releases_of(old: &[u8], new: &[u8]) -> Folder {
     folder.file("releases/1/index.html", "1");
     folder.file("releases/2/index.html", "2");
     swap(&folder, 1);
+    // Deltas are made of files whose times have settled.
+    thread::sleep(Duration::from_millis(2_200));
     folder
 }
 
