@@ -310,16 +310,14 @@ impl VariantSet {
         }
     }
 
-    /// Responds with a representation that is on the disk.
+    /// Responds with a representation that is on the disk, to a client that accepts one which the
+    /// server may make. If it accepts no other, it gets the file all the same: a preference may be
+    /// left out of account (RFC 9110 §12.4.1), and a 406 would come and go.
     fn respond_at_once(&self, folder: &Folder, request: RequestView<'_>, now: Now) -> FileResponse {
         let coding = accepted(request).choose(self.available);
-        match coding.and_then(|coding| self.file(coding)) {
-            Some(file) => {
-                folder.count_coding(file);
-                select_or_whole(Arc::clone(file), &folder.headers, request, now)
-            }
-            None => not_acceptable(&folder.headers),
-        }
+        let file = coding.and_then(|coding| self.file(coding)).unwrap_or_else(|| self.original());
+        folder.count_coding(file);
+        select_or_whole(Arc::clone(file), &folder.headers, request, now)
     }
 
     fn file(&self, coding: ContentCoding) -> Option<&Arc<CachedFile>> {

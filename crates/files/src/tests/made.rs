@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::thread;
 
 use super::*;
+use crate::lookup::FoundEntry;
+use crate::made::MadeBy;
 use gustnado_compress::{Level, compress};
 use gustnado_config::{Compress, Precompressed};
 use gustnado_http::content_coding::ContentCoding;
@@ -117,8 +119,30 @@ fn what_is_not_worth_it_is_sent_as_it_is() {
         }
     }
     assert_eq!(scene.files.folder.made.len(), 0);
-    assert_eq!(get(&scene, "/noise.txt", "gzip, identity;q=0").status(), 406);
+    // Who refuses it as it is gets it so, if nothing that could be made is there.
+    for accepted in ["gzip, identity;q=0", "zstd, gzip;q=0.5, identity;q=0"] {
+        let sent = get(&scene, "/noise.txt", accepted);
+        assert_eq!((sent.status(), sent.field("Content-Encoding")), (200, None), "{accepted}");
+    }
+    assert_eq!(get(&scene, "/noise.txt", "br, identity;q=0").status(), 406);
     assert_eq!(get(&scene, "/photo.png", "gzip, identity;q=0").status(), 200);
+}
+
+#[test]
+fn what_another_request_makes_is_not_waited_for() {
+    let scene = scene();
+    scene.write("app.js", text(5_000));
+    let folder = &scene.files.folder;
+    let found = crate::worker::with(folder, |worker| worker.find(folder, b"/app.js", scene.now));
+    let Ok(FoundEntry::Variants { set, .. }) = found else { panic!("it has variants") };
+    let key = set.key_of(MadeBy::Coding(ContentCoding::Gzip));
+    assert!(folder.made.begin(key));
+    for accepted in ["gzip", "gzip, identity;q=0"] {
+        let sent = get(&scene, "/app.js", accepted);
+        assert_eq!((sent.status(), sent.field("Content-Encoding")), (200, None), "{accepted}");
+    }
+    folder.made.abandon(&key);
+    assert_eq!(get(&scene, "/app.js", "gzip").field("Content-Encoding"), Some("gzip"));
 }
 
 #[test]

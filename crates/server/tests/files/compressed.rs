@@ -11,6 +11,7 @@ on_every_server!(
     ranges_and_conditions_are_those_of_what_was_sent,
     many_clients_at_once_get_the_same_text,
     what_must_not_be_changed_is_sent_as_it_is,
+    a_file_that_does_not_become_smaller_is_sent_to_all,
 );
 
 fn text(bytes: usize) -> Vec<u8> {
@@ -140,4 +141,22 @@ fn what_must_not_be_changed_is_sent_as_it_is(setup: Setup) {
         let found = ["/a.json", "/raw/a.json", "/answer"].map(|target| is_coded(&server, target));
         assert_eq!(found, coded, "{more}");
     }
+}
+
+fn a_file_that_does_not_become_smaller_is_sent_to_all(setup: Setup) {
+    let folder = Folder::new();
+    let noise: Vec<u8> = (1..4_000_u64)
+        .map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(at).to_be_bytes()[0])
+        .collect();
+    folder.dated("noise.txt", noise.clone());
+    let mut config = setup.folder_config(&folder);
+    config.routes.compress = Compress::On;
+    let server = Server::start(config);
+    for accepted in ["gzip", "gzip, identity;q=0", "zstd, gzip, identity;q=0"] {
+        let answer = ask(&server, "/noise.txt", &format!("Accept-Encoding: {accepted}\r\n"));
+        assert_eq!((answer.status, answer.field("content-encoding")), (200, None), "{accepted}");
+        assert!(answer.body == noise);
+    }
+    let refused = ask(&server, "/noise.txt", "Accept-Encoding: br, identity;q=0\r\n");
+    assert_eq!(refused.status, 406);
 }
