@@ -29,6 +29,9 @@ use crate::response::{Content, Response, Streamed};
 use stream::Compressing;
 use whole::{CompressingWhole, CompressionMeans, WHOLE_BYTES_MAX};
 
+/// Fields that are true of the bytes as they are (RFC 9530 §2 and §3, and what came before it).
+const DIGESTS: [&str; 4] = ["Content-Digest", "Repr-Digest", "Digest", "Content-MD5"];
+
 thread_local! {
     /// The worker's encoders of short content, by coding: one body is finished before the next.
     static ENCODERS: RefCell<[Option<KeptEncoder>; ContentCoding::COUNT]> =
@@ -144,7 +147,7 @@ impl ResponseCompression {
         let is_as_it_should_be = || {
             fields.contains(HeaderId::ContentEncoding)
                 || fields.contains(HeaderId::ContentRange)
-                || fields.contains("Content-Digest")
+                || DIGESTS.iter().any(|name| fields.contains(*name))
                 || fields.contains(HeaderId::SetCookie) && !self.with_cookies
                 || forbids_change(fields.get_all(HeaderId::CacheControl))
         };

@@ -192,6 +192,9 @@ fn what_must_not_be_compressed_is_not(setup: Setup) {
         .get("/fixed", with("Cache-Control", "max-age=1, No-Transform"))
         .get("/cookie", with("Set-Cookie", "id=1"))
         .get("/digest", with("Content-Digest", "sha-256=:x:"))
+        .get("/of-representation", with("Repr-Digest", "sha-256=:x:"))
+        .get("/of-instance", with("Digest", "SHA-256=x"))
+        .get("/md5", with("Content-MD5", "x"))
         .get("/part", |_: &Request| {
             let part = Response::text(text(4_000)).status(Status::PARTIAL_CONTENT);
             part.header("Content-Range", "bytes 0-3999/9999")
@@ -200,7 +203,9 @@ fn what_must_not_be_compressed_is_not(setup: Setup) {
         .get("/other", |_: &Request| Response::bytes(text(4_000)))
         .get("/error", |_: &Request| Response::text(text(4_000)).status(Status::NOT_FOUND));
     let server = Server::routes(config(setup), routes);
-    for target in ["/coded", "/fixed", "/cookie", "/digest", "/part", "/picture", "/other"] {
+    let digests = ["/digest", "/of-representation", "/of-instance", "/md5"];
+    let others = ["/coded", "/fixed", "/cookie", "/part", "/picture", "/other"];
+    for target in digests.into_iter().chain(others) {
         let answer = ask(&server, target, ACCEPTED);
         assert_ne!(answer.field("content-encoding"), Some("gzip"), "{target}");
         assert!(answer.text() == text(4_000), "{target}");
