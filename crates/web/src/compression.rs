@@ -92,7 +92,11 @@ impl ResponseCompression {
     fn apply(&self, request: &Request, response: &mut Response) {
         if response.status == Status::NOT_MODIFIED {
             // It speaks of a response that has the field (RFC 9110 §15.4.5).
-            put_vary(response.fields.to_mut());
+            let fields = response.fields.to_mut();
+            put_vary(fields);
+            if names_weakly(request, fields) {
+                weaken_tag(fields);
+            }
         }
         if !self.may_compress(response) {
             return;
@@ -268,10 +272,27 @@ fn mark(fields: &mut Fields, coding: ContentCoding) {
     fields.add_trusted(HeaderId::ContentEncoding, coding.name().as_bytes());
     // There are no ranges of it, as it is made anew for every response.
     fields.remove(HeaderId::AcceptRanges);
+    // Two representations must not have the same strong tag (RFC 9110 §8.8.1).
+    weaken_tag(fields);
+}
+
+/// Makes a strong entity tag a weak one.
+fn weaken_tag(fields: &mut Fields) {
     let tag = fields.get(HeaderId::ETag).filter(|tag| tag.starts_with(b"\"")).map(<[u8]>::to_vec);
     if let Some(tag) = tag {
-        // Two representations must not have the same strong tag (RFC 9110 §8.8.1).
         fields.remove(HeaderId::ETag);
         fields.add_trusted(HeaderId::ETag, &[b"W/", &*tag].concat());
     }
+}
+
+/// Returns whether a request names the entity tag of its response in the weak form alone: it is
+/// about a response that was compressed, and a cache has to find that by the tag (RFC 9111 §4.3.4).
+fn names_weakly(request: &Request, fields: &Fields) -> bool {
+    let Some(tag) = fields.get(HeaderId::ETag) else { return false };
+    let has = |is_it: &dyn Fn(&[u8]) -> bool| {
+        let lists = request.header_values(HeaderId::IfNoneMatch.name());
+        let mut members = lists.flat_map(|list| list.split(|byte| *byte == b','));
+        members.any(|member| is_it(member.trim_ascii()))
+    };
+    has(&|member| member.strip_prefix(b"W/") == Some(tag)) && !has(&|member| member == tag)
 }

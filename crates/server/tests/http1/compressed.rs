@@ -222,7 +222,8 @@ fn fields_say_what_was_done(setup: Setup) {
     let weak = |_: &Request| Response::text(text(2_000)).header("ETag", "W/\"one\"");
     let routes = routes.get("/weak", weak);
     let all = |_: &Request| Response::text(text(2_000)).header("Vary", "Accept-Encoding");
-    let routes = routes.get("/same", |_: &Request| Response::new(Status::NOT_MODIFIED));
+    let same = |_: &Request| Response::new(Status::NOT_MODIFIED).header("ETag", "\"one\"");
+    let routes = routes.get("/same", same);
     let server = Server::routes(config(setup), routes.get("/vary", all));
     let answer = ask(&server, "/", ACCEPTED);
     assert_eq!(answer.field("etag"), Some("W/\"one\""));
@@ -231,6 +232,17 @@ fn fields_say_what_was_done(setup: Setup) {
     assert_eq!(ask(&server, "/vary", ACCEPTED).count("vary"), 1);
     let same = ask(&server, "/same", ACCEPTED);
     assert_eq!((same.status, same.field("vary")), (304, Some("Accept-Encoding")));
+    for (named, tag) in [
+        ("W/\"one\"", "W/\"one\""),
+        ("\"two\", W/\"one\"", "W/\"one\""),
+        ("\"one\"", "\"one\""),
+        ("\"one\", W/\"one\"", "\"one\""),
+        ("W/\"two\"", "\"one\""),
+        ("*", "\"one\""),
+    ] {
+        let same = ask(&server, "/same", &format!("{ACCEPTED}If-None-Match: {named}\r\n"));
+        assert_eq!((same.status, same.field("etag")), (304, Some(tag)), "{named}");
+    }
     let plain = ask(&server, "/", "");
     assert_eq!((plain.field("etag"), plain.count("vary")), (Some("\"one\""), 2));
     assert_eq!(plain.field("accept-ranges"), Some("bytes"));
