@@ -60,9 +60,10 @@ pub fn cache_rule<'s>(settings: &'s RouteSettings, relative: &[u8]) -> Option<Ap
         && let Some(folder) = immutable.around(relative)
     {
         let name = format!("hashed names beneath {folder}");
-        match settings.access.restricts_clients() {
-            false => AppliedRule::built_in(IMMUTABLE, name),
-            true => AppliedRule::built_in(IMMUTABLE_PRIVATE, name + ", not for all clients"),
+        if settings.access.restricts_clients() {
+            AppliedRule::built_in(IMMUTABLE_PRIVATE, name + ", not for all clients")
+        } else {
+            AppliedRule::built_in(IMMUTABLE, name)
         }
     } else {
         AppliedRule::built_in(NO_CACHE, "other files")
@@ -152,7 +153,8 @@ mod tests {
 
     #[test]
     fn what_not_all_clients_may_have_is_for_no_shared_cache() {
-        let restrictions: [(fn(&mut RouteSettings), bool); 7] = [
+        type Restrict = fn(&mut RouteSettings);
+        let restrictions: [(Restrict, bool); 7] = [
             (|_| {}, false),
             (|settings| settings.access.basic_auth = Some("users".into()), true),
             (|settings| settings.access.signed_urls = Some("keys".into()), true),
@@ -166,9 +168,10 @@ mod tests {
                 settings.cache_control = CacheControl::On;
                 restrict(settings);
             });
-            let expected = match is_private {
-                false => (IMMUTABLE, "hashed names beneath assets"),
-                true => (IMMUTABLE_PRIVATE, "hashed names beneath assets, not for all clients"),
+            let expected = if is_private {
+                (IMMUTABLE_PRIVATE, "hashed names beneath assets, not for all clients")
+            } else {
+                (IMMUTABLE, "hashed names beneath assets")
             };
             let found = told(&on, "assets/main.9f2c1b7a.js");
             assert_eq!(found, Some((expected.0.into(), expected.1.into())));

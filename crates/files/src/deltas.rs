@@ -35,8 +35,11 @@ const WAITING_MAX: usize = 64;
 /// The priority of the thread that makes them: a tenth of a worker's share of a busy processor.
 const NICENESS: i32 = 10;
 
-/// The thread that makes the deltas of all folders of a server. One, because a delta takes some
-/// eighty megabytes while it is made. It is started for the first one.
+/// What a delta takes while it is made.
+const WORK_BYTES: u64 = 80 << 20;
+
+/// The thread that makes the deltas of all folders of a server. One, because of [`WORK_BYTES`]. It
+/// is started for the first one.
 #[derive(Debug, Default)]
 pub(super) struct DeltaThread(OnceLock<BlockingPool>);
 
@@ -186,6 +189,7 @@ impl DeltaJob {
     /// Returns what has become of it; `None` if a file could not be read.
     fn made(&self, dictionary: &KnownDictionary) -> Option<Made> {
         let folder = &*self.folder;
+        let _work = folder.made.begin_work(WORK_BYTES);
         let base = self.bytes_of(dictionary)?;
         let bytes = bytes_of(&self.original)?;
         let delta = compress_with((&base, self.hash), &bytes).ok();

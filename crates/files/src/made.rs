@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gustnado_compress::{COMPRESSIBLE, CompressionCounts, Level, compress};
+use gustnado_compress::{COMPRESSIBLE, CompressionCounts, Level, WholeEncoder, compress};
 use gustnado_config::{Compress, RouteSettings};
 use gustnado_http::content_coding::{CodingSet, ContentCoding};
 use gustnado_http::dictionary::DictionaryHash;
@@ -76,6 +76,8 @@ struct MadeTable {
     /// Whose turn it is to go, the oldest first.
     order: VecDeque<MadeKey>,
     bytes: u64,
+    /// What is held while some are made.
+    work_bytes: u64,
     /// It belongs to the ledger of the first worker that asked.
     charge: Option<Charge>,
     counts: Arc<CompressionCounts>,
@@ -96,6 +98,7 @@ impl MadeVariants {
             entries: HashMap::new(),
             order: VecDeque::new(),
             bytes: 0,
+            work_bytes: 0,
             charge: None,
             counts: Arc::clone(counts),
         };
@@ -138,6 +141,14 @@ impl MadeVariants {
         self.bytes_max / FILE_SHARE
     }
 
+    /// Charges what making one takes, until the result is dropped.
+    pub(super) fn begin_work(&self, bytes: u64) -> WorkCharge<'_> {
+        let mut table = self.table();
+        table.work_bytes += bytes;
+        table.recharge();
+        WorkCharge { made: self, bytes }
+    }
+
     pub(super) fn finish(&self, key: MadeKey, made: Made) {
         let content = match &made {
             Made::File(file) => file.heap_bytes() as u64,
@@ -153,6 +164,20 @@ impl MadeVariants {
     pub(super) fn len(&self) -> usize {
         let table = self.table();
         table.entries.values().filter(|entry| matches!(entry.made, Made::File(_))).count()
+    }
+}
+
+/// Bytes that are held while a representation is made.
+pub(super) struct WorkCharge<'m> {
+    made: &'m MadeVariants,
+    bytes: u64,
+}
+
+impl Drop for WorkCharge<'_> {
+    fn drop(&mut self) {
+        let mut table = self.made.table();
+        table.work_bytes -= self.bytes;
+        table.recharge();
     }
 }
 
@@ -195,7 +220,7 @@ impl MadeTable {
 
     fn recharge(&mut self) {
         if let Some(charge) = &mut self.charge {
-            charge.set(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+            charge.set(usize::try_from(self.bytes + self.work_bytes).unwrap_or(usize::MAX));
         }
     }
 }
@@ -259,6 +284,10 @@ pub(super) fn make(folder: &Folder, original: &CachedFile, key: MadeKey, now: No
     }
     let settings = &folder.settings;
     let level = Level { gzip: settings.compress_gzip_level, zstd: settings.compress_zstd_level };
+    // The file's bytes, those of the result and the encoder.
+    let length = usize::try_from(original.size).unwrap_or(usize::MAX);
+    let encoder_bytes = WholeEncoder::bytes_for(coding, level, length) as u64;
+    let _work = folder.made.begin_work(original.size + encoder_bytes);
     let compressed = bytes_of(original).and_then(|bytes| {
         let compressed = compress(coding, level, &bytes).ok()?;
         folder.counts.add_compression(bytes.len() as u64, compressed.len() as u64);
@@ -277,5 +306,25 @@ pub(super) fn bytes_of(file: &CachedFile) -> Option<Vec<u8>> {
     match &file.file {
         Some(open) => read_whole(open, &file.seen.stamp),
         None => Some(file.body().to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_meanwhile_is_charged_with_what_is_kept() {
+        let made = MadeVariants::new(1 << 20, &Arc::default());
+        let key = (Stamp::with_inode(1), 0, MadeBy::Coding(ContentCoding::Gzip));
+        assert!(made.get(&key).is_none() && made.begin(key));
+        let charged = || made.table().charge.as_ref().map_or(0, Charge::bytes) as u64;
+        {
+            let _work = made.begin_work(5_000_000);
+            let _other = made.begin_work(1_000);
+            assert_eq!(charged(), ENTRY_BYTES + 5_001_000);
+        }
+        made.finish(key, Made::Nothing);
+        assert_eq!(charged(), ENTRY_BYTES);
     }
 }

@@ -116,7 +116,7 @@ fn what_must_not_be_changed_is_sent_as_it_is(setup: Setup) {
     };
     let settings = "root = \"root\"\ncompress = \"on\"\ncompress-bytes-min = 1\n";
     let answer = "[[route]]\npath = \"/answer\"\nanswer = \"an answer, an answer, an answer\"\n";
-    let served =
+    let described =
         |more: &str| Server::built(setup.described(&folder, &format!("{settings}{answer}{more}")));
     let forbidden = "Cache-Control = \"max-age=60, no-transform\"\n";
     for (more, coded) in [
@@ -137,7 +137,7 @@ fn what_must_not_be_changed_is_sent_as_it_is(setup: Setup) {
             [false, false, false],
         ),
     ] {
-        let server = served(more);
+        let server = described(more);
         let found = ["/a.json", "/raw/a.json", "/answer"].map(|target| is_coded(&server, target));
         assert_eq!(found, coded, "{more}");
     }

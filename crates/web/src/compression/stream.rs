@@ -379,7 +379,7 @@ pub(super) mod tests {
     #[test]
     fn a_stream_has_as_many_bytes_as_it_says() {
         let pool = BlockingPool::new(1, 8);
-        let content = [7; 50_000];
+        let content = vec![7; 50_000];
         for size in [100, 30_000, 50_000] {
             for (length, is_whole) in
                 [(None, true), (Some(50_000), true), (Some(50_001), false), (Some(49_999), false)]
