@@ -15,7 +15,7 @@ const WINDOW_LOG_MAX: u32 = 23;
 /// What libdeflate holds up to level 9: a table of hashes and 50,000 matches.
 const GZIP_BYTES: usize = 680 << 10;
 
-/// What Zstandard's holds for a short body at any level, and by how much more for each of its bytes.
+/// What Zstandard's holds for a short body at any level, and how much more for each of its bytes.
 const ZSTD_BYTES: usize = 600 << 10;
 const ZSTD_BYTES_PER_BYTE: usize = 24;
 
