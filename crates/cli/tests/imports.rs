@@ -100,6 +100,59 @@ fn an_import_is_served_and_fails_closed() {
     }
 }
 
+/// Returns the status of each path that a server's directives lead to, and what was said of them.
+fn statuses(directives: &str, paths: &[&str]) -> (Vec<String>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().display().to_string();
+    let files = ["index.html", "pub/index.html", "pub/a.txt", "pub/in/a.txt", "pub/plan.pdf"];
+    let files = files.iter().chain(&["other/a.txt", "other/in/a.txt", "a.bak", "list/a/x.txt"]);
+    let files: Vec<(&str, &str)> = files.map(|name| (*name, "text")).collect();
+    written(folder.path(), &files);
+    written(
+        folder.path(),
+        &[("users", "ann:$2y$05$f9dxuBAu/9BMC1P9MXb4oe7r5aV0TaHJz1Il82oAiymTgRlRs.hAO\n")],
+    );
+    let text = format!("server {{ listen 127.0.0.1:8080; root {root}; {directives} }}");
+    let from = path(folder.path(), "nginx.conf");
+    fs::write(&from, text.replace("ROOT", &root)).expect("written");
+    let to = path(folder.path(), "site.toml");
+    let found = ended(&mut command(&["import", &from, "-o", &to]));
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let server = Server::start(&["serve", &to]);
+    let status = |path: &&str| status(&server.get(path)).to_owned();
+    (paths.iter().map(status).collect(), found.stderr)
+}
+
+#[test]
+fn a_location_within_others_is_served_as_by_nginx_or_not_at_all() {
+    for (directives, paths, expected) in [
+        (
+            "auth_basic x; auth_basic_user_file users; location /pub/ { auth_basic off; } \
+             location /pub/in/ { } location = /pub/plan.pdf { }",
+            &["/pub/a.txt", "/pub/in/a.txt", "/pub/./in//a.txt", "/pub/plan.pdf", "/a.bak"][..],
+            &["200", "401", "401", "403", "401"][..],
+        ),
+        (
+            "location /other { alias ROOT/list/; autoindex on; } location /other/ { deny all; }",
+            &["/other", "/other/a.txt", "/other/%61.txt", "/pub/a.txt"],
+            &["403", "403", "403", "200"],
+        ),
+        (
+            "location /docs { return 301 /docs/; } location /docs/ { alias ROOT/pub/; }",
+            &["/docs", "/docs/", "/docs/a.txt"],
+            &["301", "200", "200"],
+        ),
+        (
+            "location = / { proxy_pass http://127.0.0.1:1; } location / { }",
+            &["/", "/pub/", "/a.bak"],
+            &["404", "200", "200"],
+        ),
+    ] {
+        let (found, said) = statuses(directives, paths);
+        assert_eq!(found, expected, "{directives}\n{paths:?}\n{said}");
+    }
+}
+
 #[test]
 fn an_import_goes_to_standard_output_and_replaces_nothing_unasked() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,6 +9,7 @@ mod caches;
 mod imported;
 mod limits;
 mod location;
+mod mounts;
 mod pattern;
 mod rewrites;
 mod route_settings;

@@ -35,6 +35,10 @@ pub(super) struct ImportedRoute {
 }
 
 impl ImportedRoute {
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self.action, ImportedAction::Folder(_))
+    }
+
     pub(super) fn of(action: ImportedAction, headers: Vec<(String, String)>) -> Self {
         Self {
             action,

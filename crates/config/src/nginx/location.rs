@@ -58,6 +58,19 @@ impl NginxLocation {
         Self { matcher, scope, directive: directive.clone() }
     }
 
+    /// Returns the path of a prefix, if it is one.
+    pub(super) fn prefix(&self) -> Option<&str> {
+        match &self.matcher {
+            LocationMatcher::Prefix { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Returns whether regular expressions have no part in it.
+    pub(super) fn is_strong(&self) -> bool {
+        matches!(self.matcher, LocationMatcher::Prefix { is_strong: true, .. })
+    }
+
     /// Returns the expression, if it is for one.
     pub(super) fn expression(&self) -> Option<&str> {
         let LocationMatcher::Expression(_) = &self.matcher else { return None };

@@ -1,20 +1,26 @@
 //! Routes of a server: what its locations become.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+
+use gustnado_http::path::pattern::before_rest;
 
 use super::caches::headers_of;
 use super::imported::{ImportedAction, ImportedRoute, ImportedRoutes};
 use super::location::{LocationMatcher, NginxLocation};
+use super::mounts::FolderMount;
 use super::rewrites::{self, RewriteRoute};
 use super::scope::{NginxAnswer, NginxScope};
 use super::server::NginxServer;
+use super::syntax::Directive;
 use super::target::{is_plain, target};
 use super::{LeftOuts, caches};
-use crate::forbidden::is_matched;
 
 /// Names of programs, which are never served as text where programs are run.
 const PROGRAMS: [&str; 9] =
     ["*.php*", "*.phtml", "*.phar", "*.inc", "*.py", "*.pl", "*.cgi", "*.rb", "*.lua"];
+/// Why a redirect is left out.
+const OF_FOLDER: &str = "a folder has the path of a redirect: 404";
 /// The most patterns of a folder; with more it is closed.
 const FORBIDDEN_MAX: usize = 500;
 
@@ -25,6 +31,9 @@ pub(super) fn of(server: &NginxServer, left: &mut LeftOuts) -> ImportedRoutes {
         routes: ImportedRoutes::new(),
         folders: Vec::new(),
         redirects: Vec::new(),
+        shared: BTreeSet::new(),
+        shared_files: BTreeSet::new(),
+        closed: BTreeSet::new(),
     };
     if server.scope.is_closed {
         building.close("/", true);
@@ -37,28 +46,18 @@ pub(super) fn of(server: &NginxServer, left: &mut LeftOuts) -> ImportedRoutes {
         return building.routes;
     };
     building.redirects = redirects;
-    // What is exact is put in last: folders have paths of their own.
-    let is_exact =
-        |location: &&NginxLocation| matches!(location.matcher, LocationMatcher::Exact(_));
     building.root(left);
-    for location in server.locations.iter().filter(|one| !is_exact(one)) {
-        building.location(location, left);
-    }
-    for location in server.locations.iter().filter(is_exact) {
-        building.location(location, left);
-    }
+    building.locations(left);
     building.forbid();
     building.put_redirects(left);
+    if building.routes.is_empty() {
+        left.add(
+            &server.directive,
+            "it serves nothing that can be taken over: it responds with 403",
+        );
+        building.close("/", true);
+    }
     building.routes
-}
-
-/// A folder that is served beneath a path.
-struct FolderMount {
-    /// Without a slash at its end; empty for all paths.
-    path: String,
-    /// Whether regular expressions have no part in it.
-    is_strong: bool,
-    scope: NginxScope,
 }
 
 struct RouteBuilding<'s> {
@@ -67,54 +66,87 @@ struct RouteBuilding<'s> {
     folders: Vec<FolderMount>,
     /// Those of the server itself, which come before its locations.
     redirects: Vec<RewriteRoute>,
+    /// Prefixes that are served from the folder of another one.
+    shared: BTreeSet<String>,
+    /// Exact paths that are.
+    shared_files: BTreeSet<String>,
+    /// Paths that respond with 403, without those beneath them.
+    closed: BTreeSet<String>,
 }
 
 impl RouteBuilding<'_> {
     /// Adds what the server itself says, for paths without a location.
     fn root(&mut self, left: &mut LeftOuts) {
-        let has_root =
-            self.server.locations.iter().any(
-                |one| matches!(&one.matcher, LocationMatcher::Prefix { path, .. } if path == "/"),
-            );
+        let has_root = self.server.locations.iter().any(|one| one.prefix() == Some("/"));
         let scope = &self.server.scope;
         if self.redirects.iter().any(|one| one.covers("/", true)) {
             // Nothing is left.
         } else if scope.answer.is_some() {
             self.answer("/", scope, left);
         } else if !has_root && let Some(root) = &scope.root {
-            self.folder("", root.clone(), scope, false);
+            self.folder(("", false), root.clone(), (scope, &self.server.directive), left);
         }
     }
 
-    fn location(&mut self, location: &NginxLocation, left: &mut LeftOuts) {
+    /// Adds all locations. Of two prefixes nginx takes the longer one: so do routes, and a route
+    /// that is there is not replaced. Folders come from the outside in, as inner ones may be part
+    /// of outer ones.
+    fn locations(&mut self, left: &mut LeftOuts) {
+        let all = &self.server.locations;
+        let is_prefix = |one: &&NginxLocation| one.prefix().is_some();
+        let (mut prefixes, others): (Vec<_>, Vec<_>) = all.iter().partition(is_prefix);
+        prefixes.sort_by_key(|one| one.prefix().map(str::len));
+        // Beside `/a/`, `/a` is for that path alone, and for names that no folder serves.
+        let (mut alone, mut folders) = (Vec::new(), Vec::new());
+        for location in prefixes.into_iter().rev() {
+            let path = location.prefix().unwrap_or_default();
+            if self.server.has_prefix(&format!("{path}/")) {
+                left.add(&location.directive, "it is for that path alone: another one has a slash");
+                alone.extend((!self.server.has_exact(path)).then_some((location, path)));
+            } else if self.before_serving(location, (path, true), left) {
+                match &location.scope.answer {
+                    Some(_) => self.answer(path, &location.scope, left),
+                    None => folders.push((location, path)),
+                }
+            }
+        }
+        for (location, path) in folders.into_iter().rev() {
+            self.prefix(location, path, left);
+        }
+        for location in others {
+            match &location.matcher {
+                LocationMatcher::Exact(path) => alone.push((location, path)),
+                LocationMatcher::Expression(patterns) => self.expression(location, patterns, left),
+                LocationMatcher::Named | LocationMatcher::Prefix { .. } => {}
+            }
+        }
+        for (location, path) in alone.into_iter().rev() {
+            if self.before_serving(location, (path, false), left) {
+                self.exact(location, path, left);
+            }
+        }
+    }
+
+    /// Notes what is not served of what an expression is for.
+    fn expression(&mut self, location: &NginxLocation, patterns: &[String], left: &mut LeftOuts) {
         let scope = &location.scope;
-        match &location.matcher {
-            LocationMatcher::Named => {}
-            LocationMatcher::Expression(_) => {
-                if location.serves_as(&self.server.scope) {
-                    let is_dressed = scope.is_dressed_as(self.server.root_scope());
-                    if !is_dressed && !caches::are_all_of(self.server, location) {
-                        left.add(
-                            &location.directive,
-                            "its files are served without what it sets for them",
-                        );
-                    }
-                } else if !scope.is_closed {
-                    left.add(&location.directive, "what it matches is not served: 404");
-                }
+        if !location.serves_as(&self.server.scope) {
+            if !scope.is_closed {
+                left.add(&location.directive, "what it matches is not served: 404");
             }
-            LocationMatcher::Prefix { path, is_strong } => {
-                if self.before_serving(location, (path, true), left) {
-                    match &scope.answer {
-                        Some(_) => self.answer(path, scope, left),
-                        None => self.prefix(location, (path, *is_strong), left),
-                    }
-                }
-            }
-            LocationMatcher::Exact(path) => {
-                if self.before_serving(location, (path, false), left) {
-                    self.exact(location, path, left);
-                }
+            return;
+        }
+        let is_dressed = scope.is_dressed_as(self.server.root_scope());
+        if !is_dressed && !caches::are_all_of(self.server, location) {
+            left.add(&location.directive, "its files are served without what it sets for them");
+        }
+        for mount in
+            self.folders.iter().filter(|mount| !mount.serves_as(location, &self.server.scope))
+        {
+            if !mount.of_expression(patterns).is_empty() {
+                let path = &mount.path;
+                let why = format!("what it matches is not served beneath {path}/: 404");
+                left.add(&location.directive, &why);
             }
         }
     }
@@ -150,28 +182,28 @@ impl RouteBuilding<'_> {
             return false;
         };
         let is_left = !is_covered(&redirects);
-        for RewriteRoute { path, action } in redirects {
-            self.put(&path, action, scope);
+        for RewriteRoute { path: of, action } in redirects {
+            // A request for it does not come here, if another location is for it.
+            if !self.server.has_deeper(path, before_rest(&of).unwrap_or(&of)) {
+                let is_put = self.put(&of, action, scope);
+                if !is_put && self.is_of_folder(&of) {
+                    left.add(&location.directive, OF_FOLDER);
+                }
+            }
         }
         is_left
     }
 
-    fn prefix(
-        &mut self,
-        location: &NginxLocation,
-        (path, strong): (&str, bool),
-        left: &mut LeftOuts,
-    ) {
+    fn prefix(&mut self, location: &NginxLocation, path: &str, left: &mut LeftOuts) {
         let scope = &location.scope;
-        let of_root = self.server.root_scope();
-        if self.is_of_root(location, path) {
-            if !scope.is_dressed_as(of_root) {
+        if let Some(outer) = self.outer(location, path) {
+            if !scope.is_dressed_as(&outer.scope) {
                 left.add(&location.directive, "it is served without the fields that it adds");
             }
+            self.shared.insert(path.to_owned());
             return;
         }
-        let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-        if is_file && scope.alias.is_none() && scope.root == of_root.root {
+        if is_file(path) && scope.alias.is_none() && scope.root == self.server.root_scope().root {
             left.add(&location.directive, "a single file has no route: it responds with 403");
             return self.close(path, true);
         }
@@ -185,20 +217,30 @@ impl RouteBuilding<'_> {
             (None, None) => None,
         };
         if let Some(folder) = folder {
-            self.folder(path.trim_end_matches('/'), folder, scope, strong);
+            let mount = (path.trim_end_matches('/'), location.is_strong());
+            self.folder(mount, folder, (scope, &location.directive), left);
         } else {
             left.add(&location.directive, "it has no folder: it responds with 403");
             self.close(path, true);
         }
     }
 
-    /// Returns whether a location is served with all others of the root: it says nothing of its
-    /// own, or it is for a single file, which has no route.
-    fn is_of_root(&self, location: &NginxLocation, path: &str) -> bool {
-        let of_root = self.server.root_scope();
-        let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-        let is_alike = is_file || location.scope.is_dressed_as(of_root);
-        path != "/" && location.scope.is_folder_as(of_root) && is_alike
+    /// Returns the folder that a location is served from with all else of it: the location says
+    /// nothing of its own, or is for a single file, which has no route.
+    fn outer(&self, location: &NginxLocation, path: &str) -> Option<&FolderMount> {
+        let mount = FolderMount::of(&self.folders, path)?;
+        let scope = &location.scope;
+        let is_alike = is_file(path) || scope.is_dressed_as(&mount.scope);
+        let has_expressions = location.is_strong() || !mount.is_strong;
+        let is_part = mount.scope.is_folder_as(scope) && is_alike && has_expressions;
+        (path != "/" && is_part && !self.leaves_out(mount, path, false)).then_some(mount)
+    }
+
+    /// Returns whether a folder leaves a location out, as it is within another prefix.
+    fn leaves_out(&self, mount: &FolderMount, path: &str, is_exact: bool) -> bool {
+        let prefixes = self.server.locations.iter().filter_map(NginxLocation::prefix);
+        let mut others = prefixes.filter(|one| path.starts_with(one) && (is_exact || *one != path));
+        others.any(|one| one != "/" && !self.shared.contains(one) && mount.of_prefix(one).is_some())
     }
 
     fn exact(&mut self, location: &NginxLocation, path: &str, left: &mut LeftOuts) {
@@ -206,7 +248,7 @@ impl RouteBuilding<'_> {
         if let Some(answer) = &scope.answer {
             if let Some(action) = self.action(answer, scope, (path, "")) {
                 if !self.put(path, action, scope) {
-                    left.add(&location.directive, "a folder has that path: left out");
+                    left.add(&location.directive, "a folder has that path: 404");
                 }
             } else {
                 left.add(&location.directive, "its target is not understood: 403");
@@ -214,11 +256,21 @@ impl RouteBuilding<'_> {
             }
             return;
         }
-        // A file of the root is served from there, if the root is, and to the same clients.
-        let is_alike = scope.settings.admits_as(&self.server.root_scope().settings);
-        if scope.alias.is_some() || scope.root != self.server.scope.root || !is_alike {
-            left.add(&location.directive, "a single file has no route: it responds with 403");
-            self.close(path, false);
+        // A file of a folder is served from there, if it is to the same clients.
+        let mount = FolderMount::of(&self.folders, path);
+        let has_it =
+            |one: &&FolderMount| one.has_files_of(scope) && !self.leaves_out(one, path, true);
+        match mount.filter(has_it) {
+            Some(mount) => {
+                if !scope.is_dressed_as(&mount.scope) {
+                    left.add(&location.directive, "it is served without the fields that it adds");
+                }
+                self.shared_files.insert(path.to_owned());
+            }
+            None => {
+                left.add(&location.directive, "a single file has no route: it responds with 403");
+                self.close(path, false);
+            }
         }
     }
 
@@ -269,32 +321,36 @@ impl RouteBuilding<'_> {
     /// Adds the redirects of the server.
     fn put_redirects(&mut self, left: &mut LeftOuts) {
         for RewriteRoute { path, action } in std::mem::take(&mut self.redirects).into_iter().rev() {
-            let is_folder =
-                |route: &ImportedRoute| matches!(route.action, ImportedAction::Folder(_));
-            if self.routes.get(&path).is_none_or(|route| !is_folder(route)) {
+            if self.routes.get(&path).is_none_or(|route| !route.is_folder()) {
                 self.routes.remove(&path);
             }
             if !self.put(&path, action, &self.server.scope) {
-                left.add(&self.server.directive, "a folder has the path of a redirect: left out");
+                left.add(&self.server.directive, OF_FOLDER);
+                let path = path.trim_end_matches('/');
+                let path = if path.is_empty() { "/" } else { path };
+                if let Some(route) = self.routes.get_mut(path) {
+                    route.forbidden.push("/".to_owned());
+                }
             }
         }
     }
 
     /// Adds a route, and returns whether no other one has its path.
     fn put(&mut self, path: &str, action: ImportedAction, scope: &NginxScope) -> bool {
-        // What is closed stays so, and folders have their own paths.
-        let is_of_folder = |mount: &FolderMount| {
-            path == mount.path
-                || path == format!("{}/", mount.path)
-                || path == format!("{}/{{*rest}}", mount.path)
-        };
-        if self.routes.contains_key(path) || self.folders.iter().any(is_of_folder) {
+        // What is closed stays so.
+        if self.routes.contains_key(path) || self.is_of_folder(path) {
             return false;
         }
         let headers = headers_of(scope);
         let route = ImportedRoute::of(action, headers);
         self.routes.insert(path.to_owned(), route);
         true
+    }
+
+    /// Returns whether a folder has the path of a route.
+    fn is_of_folder(&self, path: &str) -> bool {
+        let base = path.strip_suffix("/{*rest}").or_else(|| path.strip_suffix('/'));
+        self.folders.iter().any(|mount| mount.path == base.unwrap_or(path))
     }
 
     /// Lets a path respond with 403.
@@ -304,22 +360,41 @@ impl RouteBuilding<'_> {
         let base = path.trim_end_matches('/');
         let mut paths = vec![path.to_owned()];
         if is_prefix {
+            // `/a/{*rest}` is `/a/` as well.
+            paths.retain(|path| !path.ends_with('/'));
             paths.push(format!("{base}/{{*rest}}"));
+        } else {
+            self.closed.insert(path.to_owned());
         }
         for path in paths {
-            // `/a/{*rest}` is `/a/` as well.
-            let is_covered = is_prefix && path.ends_with('/');
-            if !is_covered {
+            // A folder leaves it out.
+            if self.routes.get(&path).is_none_or(|route| !route.is_folder()) {
                 self.routes.remove(&path);
                 self.put(&path, action.clone(), &NginxScope::default());
             }
         }
     }
 
-    fn folder(&mut self, mount: &str, folder: PathBuf, scope: &NginxScope, is_strong: bool) {
+    /// Adds a folder.
+    ///
+    /// - `of`: its scope, and what has that.
+    fn folder(
+        &mut self,
+        (mount, is_strong): (&str, bool),
+        folder: PathBuf,
+        (scope, of): (&NginxScope, &Directive),
+        left: &mut LeftOuts,
+    ) {
         let path = if mount.is_empty() { "/" } else { mount };
-        if self.routes.contains_key(path) {
-            return;
+        if self.folders.iter().any(|one| one.path == mount)
+            || self.routes.contains_key(&format!("{mount}/{{*rest}}"))
+        {
+            return left.add(of, "another location has the path of its folder: left out");
+        }
+        let own = [path.to_owned(), format!("{mount}/")];
+        let has_redirect = own.iter().any(|path| self.routes.remove(path).is_some());
+        if has_redirect {
+            left.add(of, OF_FOLDER);
         }
         let (try_files, spa) = scope.try_files_beneath(mount);
         let route = ImportedRoute {
@@ -329,6 +404,7 @@ impl RouteBuilding<'_> {
             spa,
             settings: scope.settings.lines(),
             cache: caches::rules(self.server, scope, is_strong),
+            forbidden: if has_redirect { vec!["/".to_owned()] } else { Vec::new() },
             ..ImportedRoute::of(ImportedAction::Folder(folder), headers_of(scope))
         };
         self.routes.insert(path.to_owned(), route);
@@ -346,34 +422,28 @@ impl RouteBuilding<'_> {
             }
             for location in &self.server.locations {
                 match &location.matcher {
-                    // A folder that others may read has none of it either.
                     LocationMatcher::Expression(patterns)
-                        if !(mount.is_strong
-                            || location.serves_as(&self.server.scope)
-                                && location.scope.settings.admits_as(&mount.scope.settings)) =>
+                        if !mount.serves_as(location, &self.server.scope) =>
                     {
-                        all.extend(patterns.iter().flat_map(|one| behind(one, &mount.path)));
+                        all.extend(mount.of_expression(patterns));
                     }
                     LocationMatcher::Prefix { path, .. }
-                        if path != "/" && !self.is_of_root(location, path) =>
+                        if path != "/" && !self.shared.contains(path) =>
                     {
-                        all.extend(
-                            of_prefix(path, &mount.path)
-                                .iter()
-                                .flat_map(|one| below(one, &mount.path)),
-                        );
+                        all.extend(mount.of_prefix(path));
                     }
-                    LocationMatcher::Exact(path) if self.is_closed(path) => {
-                        all.extend(below(&literal(path), &mount.path));
+                    LocationMatcher::Exact(path) if self.is_apart(location, path, mount) => {
+                        all.extend(mount.of_exact(path));
                     }
                     _ => {}
                 }
             }
-            all.sort();
-            all.dedup();
             let is_all = |one: &String| ["*", "/*"].contains(&one.as_str());
             let path = if mount.path.is_empty() { "/" } else { &mount.path };
             let Some(route) = self.routes.get_mut(path) else { continue };
+            all.append(&mut route.forbidden);
+            all.sort();
+            all.dedup();
             route.forbidden = all;
             if route.forbidden.iter().any(is_all) || route.forbidden.len() > FORBIDDEN_MAX {
                 route.forbidden = vec!["*".to_owned()];
@@ -381,103 +451,18 @@ impl RouteBuilding<'_> {
         }
     }
 
-    /// Returns whether a path of its own responds with an error, or has no route.
-    fn is_closed(&self, path: &str) -> bool {
-        let of_path = self
-            .server
-            .locations
-            .iter()
-            .find(|one| matches!(&one.matcher, LocationMatcher::Exact(known) if known == path));
-        of_path.is_some_and(|one| {
-            let has_other_root = one.scope.root != self.server.scope.root;
-            let has_other_clients =
-                !one.scope.settings.admits_as(&self.server.root_scope().settings);
-            let is_error =
-                matches!(one.scope.answer, Some(NginxAnswer::Text { status: 400.., .. }));
-            one.scope.is_closed
-                || is_error
-                || one.scope.alias.is_some()
-                || has_other_root
-                || has_other_clients
-                || !is_plain(path)
-        })
+    /// Returns whether a folder leaves out what an exact location is for. A route for that path is
+    /// enough, unless the folder comes to the file by another path, or has that path itself.
+    fn is_apart(&self, location: &NginxLocation, path: &str, mount: &FolderMount) -> bool {
+        let is_error =
+            matches!(location.scope.answer, Some(NginxAnswer::Text { status: 400.., .. }));
+        let has_route = location.scope.responds() && !is_error && !self.closed.contains(path);
+        let is_met = mount.has_index(path) || path.strip_suffix('/') == Some(&mount.path);
+        !self.shared_files.contains(path) && (!has_route || is_met)
     }
 }
 
-/// Returns a path as a pattern that matches it.
-fn literal(path: &str) -> String {
-    let letter = |one: char| if one.is_ascii_graphic() && !"*?,".contains(one) { one } else { '*' };
-    path.chars().map(letter).take(200).collect()
-}
-
-/// Returns what a prefix is for: no other folder serves that, neither by its path nor as a
-/// fallback. `/admin` is for `/administrator`, too.
-fn of_prefix(path: &str, mount: &str) -> Vec<String> {
-    if is_plain(path) && path.trim_end_matches('/') == mount {
-        return Vec::new();
-    }
-    vec![format!("{}*", literal(path))]
-}
-
-/// Returns a pattern of paths as one of those below a folder, if it is for some of them alone.
-fn below(pattern: &str, mount: &str) -> Vec<String> {
-    let rest = pattern.strip_prefix(mount).filter(|rest| rest.starts_with('/'));
-    rest.map(str::to_owned).into_iter().collect()
-}
-
-/// Returns what may follow the path of a folder where a pattern matches the whole.
-fn behind(pattern: &str, mount: &str) -> Vec<String> {
-    let mut ends: Vec<&str> = Vec::new();
-    for at in 0..=pattern.len() {
-        let (before, rest) = pattern.split_at(at);
-        if is_matched(before, mount.as_bytes()) {
-            ends.push(rest);
-            // A star goes on behind the folder's path.
-            if before.ends_with('*') {
-                ends.push(&pattern[at - 1..]);
-            }
-        }
-    }
-    let mut all = Vec::new();
-    for end in ends {
-        // What follows begins with a slash.
-        match end.bytes().next() {
-            Some(b'/') => all.push(end.to_owned()),
-            Some(b'?') => all.push(format!("/{}", &end[1..])),
-            Some(b'*') => {
-                all.push(end.to_owned());
-                if is_matched(end, b"/") {
-                    all.push("/".to_owned());
-                }
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_pattern_leaves_behind_a_folder_matches_what_it_matches() {
-        for pattern in ["*.php", "*.php/*", "/wp-*/x?*", "/a*b", "*/.*", "/wp-admin*", "*p/x"] {
-            for mount in ["", "/wp-admin", "/wp-a/x", "/a", "/x.php", "/wp"] {
-                for rest in ["/", "/a.php", "/x.php/y", "/b", "/.git/x", "/xy", "/x", "/q/b"] {
-                    let whole = format!("{mount}{rest}");
-                    if !is_matched(pattern, whole.as_bytes()) {
-                        continue;
-                    }
-                    let patterns = behind(pattern, mount);
-                    let found = crate::forbidden::is_forbidden(
-                        &patterns,
-                        rest.trim_matches('/').as_bytes(),
-                        rest == "/",
-                    );
-                    assert!(found, "{pattern} on {mount} {rest}: {patterns:?}");
-                }
-            }
-        }
-    }
+/// Returns whether the path of a prefix is that of a file, by its name.
+fn is_file(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| name.contains('.'))
 }

@@ -178,11 +178,26 @@ impl NginxServer {
 
     /// Returns what the paths without another location are served by.
     pub(super) fn root_scope(&self) -> &NginxScope {
-        let is_root = |one: &&NginxLocation| match &one.matcher {
-            LocationMatcher::Prefix { path, .. } => path == "/",
-            _ => false,
-        };
-        self.locations.iter().find(is_root).map_or(&self.scope, |one| &one.scope)
+        let mut roots = self.locations.iter().filter(|one| one.prefix() == Some("/"));
+        roots.next().map_or(&self.scope, |one| &one.scope)
+    }
+
+    /// Returns whether it has a location for a prefix.
+    pub(super) fn has_prefix(&self, path: &str) -> bool {
+        self.locations.iter().any(|one| one.prefix() == Some(path))
+    }
+
+    /// Returns whether it has a location for a path of its own.
+    pub(super) fn has_exact(&self, path: &str) -> bool {
+        let of = |one: &NginxLocation| matches!(&one.matcher, LocationMatcher::Exact(known) if known == path);
+        self.locations.iter().any(of)
+    }
+
+    /// Returns whether a request for a path comes to a deeper location than that of `prefix`.
+    pub(super) fn has_deeper(&self, prefix: &str, path: &str) -> bool {
+        let mut prefixes = self.locations.iter().filter_map(NginxLocation::prefix);
+        let is_deeper = |one: &str| one.len() > prefix.len() && path.starts_with(one);
+        path != prefix && self.has_exact(path) || prefixes.any(is_deeper)
     }
 
     /// Returns the directive of a location's path, or of the server.

@@ -1,6 +1,7 @@
 //! Imports of configurations as they are in use.
 
 mod guards;
+mod nested;
 mod random;
 mod versions;
 
@@ -466,5 +467,5 @@ fn www_is_redirected_and_pages_for_errors_are_taken() {
     assert_eq!(served(of("other.org"), "/ab"), "404", "nginx looks for /bb");
     let reasons = reasons(&import);
     assert!(reasons.contains("/srv/50x.html cannot be read"), "{reasons}");
-    assert!(reasons.contains("location = /: a folder has that path: left out"), "{reasons}");
+    assert!(reasons.contains("location = /: a folder has that path: 404"), "{reasons}");
 }
