@@ -154,6 +154,26 @@ fn a_location_within_others_is_served_as_by_nginx_or_not_at_all() {
 }
 
 #[test]
+fn expressions_and_look_ups_leave_nothing_readable_that_nginx_does_not_serve() {
+    for (directives, paths, expected) in [
+        (
+            "location ~ /\\.(?!well-known)|\\.(sql|bak)$ { deny all; }",
+            &["/a.bak", "/%61.BAK", "/pub/a.txt"][..],
+            &["404", "404", "200"][..],
+        ),
+        (
+            "autoindex on; location /pub/ { try_files $uri/index.html =404; } location /list/ { \
+             try_files $uri =404; } location /other/ { try_files $uri/ =404; }",
+            &["/pub/", "/pub/a.txt", "/list/", "/list/a/x.txt", "/other/a.txt"],
+            &["200", "404", "404", "200", "403"],
+        ),
+    ] {
+        let (found, said) = statuses(directives, paths);
+        assert_eq!(found, expected, "{directives}\n{paths:?}\n{said}");
+    }
+}
+
+#[test]
 fn an_import_goes_to_standard_output_and_replaces_nothing_unasked() {
     let folder = tempfile::tempdir().expect("a folder");
     let from = nginx(folder.path());

@@ -90,14 +90,15 @@ impl NginxLocation {
 
 /// Returns the patterns of an expression. One that is not understood may match everything.
 fn of_expression(expression: &str) -> Vec<String> {
-    // Hidden names are not served, but for this one.
-    let is_of_hidden = ["/\\.", "^/\\.", "(^|/)\\.", "(?:^|/)\\.", "\\/\\."]
-        .iter()
-        .any(|begin| expression.starts_with(begin));
-    if is_of_hidden && expression.contains("(?!well-known") {
+    // Hidden names are not served, but for `.well-known`.
+    let others: Vec<&str> = match alternatives(expression) {
+        Some(all) => all.into_iter().filter(|one| !is_of_hidden(one)).collect(),
+        None => vec![expression],
+    };
+    if others.is_empty() {
         return Vec::new();
     }
-    let all = patterns(expression).unwrap_or_else(|| vec!["*".to_owned()]);
+    let all = patterns(&others.join("|")).unwrap_or_else(|| vec!["*".to_owned()]);
     // A setting has no place for longer ones, or those with commas.
     let fits = |pattern: &String| pattern.len() <= 200 && !pattern.contains(',');
     let is_plain = |pattern: &String| pattern.chars().all(|one| one.is_ascii_graphic());
@@ -105,5 +106,60 @@ fn of_expression(expression: &str) -> Vec<String> {
         all
     } else {
         vec!["*".to_owned()]
+    }
+}
+
+/// Returns whether an expression is for hidden names alone: `/\.(?!well-known)`.
+fn is_of_hidden(expression: &str) -> bool {
+    let begins = ["/\\.", "^/\\.", "(^|/)\\.", "(?:^|/)\\.", "\\/\\."];
+    let ends = [")", "/)", "\\/)", "/|$)", "(/|$))", "(?:/|$))"];
+    let mut behind = begins.iter().filter_map(|begin| expression.strip_prefix(begin));
+    let behind = behind.find_map(|rest| rest.strip_prefix("(?!well-known"));
+    behind.is_some_and(|rest| ends.iter().any(|end| rest.starts_with(end)))
+}
+
+/// Splits `a|b`, but for what stands in brackets. Returns `None` if it is not clear where they end.
+fn alternatives(expression: &str) -> Option<Vec<&str>> {
+    let (mut all, mut begin, mut depth) = (Vec::new(), 0, 0_usize);
+    let mut letters = expression.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => _ = letters.next(),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            // Brackets and bars mean something else in there.
+            '[' => return None,
+            '|' if depth == 0 => {
+                all.push(&expression[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(&expression[begin..]);
+    (depth == 0).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_alternatives_for_hidden_names_are_left_out() {
+        for (expression, expected) in [
+            ("/\\.(?!well-known)", &[][..]),
+            ("/\\.(?!well-known).*", &[]),
+            ("(^|/)\\.(?!well-known/)", &[]),
+            ("/\\.(?!well-known)|\\.(sql|bak)$", &["*.bak", "*.sql"]),
+            ("\\.sql$|/\\.(?!well-known)", &["*.sql"]),
+            ("/\\.(?!well-known)|^/\\.(?!well-known)", &[]),
+            // It is for most of `.well-known`.
+            ("/\\.(?!well-known/acme-challenge)", &["*/.*"]),
+            ("/\\.well-known/(?!well-known)", &["*/.well-known/*"]),
+            ("/\\.(?!well-known)|[|]a", &["*/.*", "*?a*"]),
+            ("/\\.(?!well-known)|(", &["*"]),
+        ] {
+            assert_eq!(of_expression(expression), expected, "{expression}");
+        }
     }
 }

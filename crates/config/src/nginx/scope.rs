@@ -212,10 +212,9 @@ impl NginxScope {
             let below = below.filter(|_| self.alias.is_none());
             below.unwrap_or_default().clone_into(&mut spa);
         }
-        if matches!(
-            all.iter().map(String::as_str).collect::<Vec<_>>()[..],
-            ["$uri"] | ["$uri", "$uri/"]
-        ) {
+        // A page that is the index of its folder is that of the root, too, for all clients.
+        let is_of_page = all == ["$uri"] && !spa.is_empty() && self.listing != Some(true);
+        if is_of_page || all == ["$uri", "$uri/"] {
             all.clear();
         }
         (all, spa)
@@ -378,17 +377,19 @@ impl NginxScope {
 
     /// Files are looked for as nginx does; a fallback that is a program has no counterpart.
     fn try_files(&mut self, one: &Directive, (files, last): (&[&str], &str), left: &mut LeftOuts) {
-        let is_usual = |file: &str| ["$uri", "$uri/", "$uri.html"].contains(&file);
-        let is_known = |file: &&&str| is_usual(file) || **file == "$uri/index.html";
-        if files.is_empty() || !files.iter().all(|file| is_known(&file)) {
+        let is_known =
+            |file: &&str| ["$uri", "$uri/", "$uri.html", "$uri/index.html"].contains(file);
+        let has_uri = files.contains(&"$uri");
+        // The index of a folder is looked for by its own path, as is a fallback.
+        if files.is_empty() || !files.iter().all(is_known) || files.contains(&"$uri/") && !has_uri {
             self.close(one, "it looks for other files than those of the path", left);
             return;
         }
-        let mut all: Vec<&str> = files.iter().copied().filter(|file| is_usual(file)).collect();
+        let mut all = files.to_vec();
         match last {
             "=404" => {}
-            _ if is_usual(last) => all.push(last),
-            _ if last.starts_with('/') && is_page(&last[1..]) => {
+            "$uri.html" if has_uri => all.push(last),
+            _ if last.starts_with('/') && is_page(&last[1..]) && has_uri => {
                 let why = "taken over as spa: pages get it; a script or an image that is not there \
                            is 404 (try-files gives it to all)";
                 left.add(one, why);
@@ -396,11 +397,10 @@ impl NginxScope {
             }
             _ => left.add(one, "files are served; where there is none the response is 404"),
         }
-        self.try_files = if matches!(all[..], ["$uri" | "$uri/"] | ["$uri", "$uri/"]) {
-            Vec::new()
-        } else {
-            all.into_iter().map(str::to_owned).collect()
-        };
+        if all == ["$uri", "$uri/"] {
+            all.clear(); // as usual
+        }
+        self.try_files = all.into_iter().map(str::to_owned).collect();
     }
 
     fn set_return(&mut self, one: &Directive, args: &[&str], left: &mut LeftOuts) {

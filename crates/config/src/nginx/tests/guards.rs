@@ -160,3 +160,32 @@ fn a_rate_of_a_location_replaces_that_of_its_server() {
     let reasons = reasons(&import);
     assert!(reasons.contains("limit_req zone=slow: one rate counts for a location"), "{reasons}");
 }
+
+#[test]
+fn files_are_looked_for_where_nginx_does_and_nowhere_else() {
+    for (directives, expected) in [
+        ("try_files $uri $uri/ =404;", &[][..]),
+        ("try_files $uri $uri/ /index.html;", &["spa=index.html", "cache-control=off"]),
+        ("try_files $uri /index.html;", &["spa=index.html", "cache-control=off"]),
+        ("try_files $uri =404;", &["try-files=$uri"]),
+        ("try_files $uri @app;", &["try-files=$uri"]),
+        ("try_files $uri /app.php;", &["try-files=$uri"]),
+        // A folder leads to itself again, which is an error.
+        ("try_files $uri $uri/;", &["try-files=$uri"]),
+        ("try_files $uri $uri.html;", &["try-files=$uri,$uri.html"]),
+        ("try_files $uri/index.html =404;", &["try-files=$uri/index.html"]),
+        ("try_files $uri/index.html /index.html;", &["try-files=$uri/index.html"]),
+        ("try_files $uri.html $uri $uri/ =404;", &["try-files=$uri.html,$uri,$uri/"]),
+    ] {
+        let import = imported(&format!("server {{ root /srv; location / {{ {directives} }} }}"));
+        let found = settings_of(&parsed(&import), "/");
+        assert_eq!(found, expected, "{directives}\n{}", import.text);
+    }
+    let listed = imported("server { root /srv; autoindex on; try_files $uri /index.html; }");
+    let found = settings_of(&parsed(&listed), "/");
+    assert!(found.contains(&"try-files=$uri".to_owned()), "a folder is not listed: {found:?}");
+    for closed in ["try_files $uri/ =404;", "try_files $uri/ /index.html;"] {
+        let import = imported(&format!("server {{ root /srv; location / {{ {closed} }} }}"));
+        assert_eq!(served(&parsed(&import).main, "/a"), "403 403 Forbidden", "{closed}");
+    }
+}
