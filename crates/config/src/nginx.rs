@@ -11,6 +11,7 @@ mod limits;
 mod location;
 mod mounts;
 mod pattern;
+mod real_ip;
 mod rewrites;
 mod route_settings;
 mod routes;
@@ -120,6 +121,9 @@ pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport
         if !settings.take(one, &mut left) {
             scope.apply(one, &mut left);
         }
+    }
+    if let Some(proxies) = scope.settings.settle_real_ip(&mut left) {
+        settings.trust(proxies);
     }
     if let Some(first) = http.first() {
         scope.finish(first, &mut left);

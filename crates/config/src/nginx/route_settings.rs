@@ -1,7 +1,9 @@
 //! Directives that are settings of routes: who may come, how files are compressed, and how fast
 //! they are sent.
 
+use super::LeftOuts;
 use super::limits::NginxLimits;
+use super::real_ip::NginxRealIp;
 use super::syntax::Directive;
 use super::value::{NO_SUCH_VALUE, SettingValue, Taken, is_valid};
 use crate::networks::Networks;
@@ -15,8 +17,7 @@ pub(super) struct NginxRouteSettings {
     has_own_rules: bool,
     realm: Option<String>,
     users: Option<String>,
-    /// The client's address is that which a proxy names.
-    has_real_ip: bool,
+    real_ip: NginxRealIp,
     compresses: bool,
     types: Vec<String>,
     bytes_min: Option<String>,
@@ -47,6 +48,12 @@ impl NginxRouteSettings {
     /// Returns those of a location in this scope.
     pub(super) fn inner(&self) -> Self {
         Self { has_own_rules: false, limits: self.limits.inner(), ..self.clone() }
+    }
+
+    /// Returns the proxies that name the client's address, if they are a setting of the server. Is
+    /// called when all directives of `http` were read.
+    pub(super) fn settle_real_ip(&mut self, left: &mut LeftOuts) -> Option<Vec<String>> {
+        self.real_ip.settle(left)
     }
 
     /// Returns whether the same clients may come.
@@ -137,8 +144,7 @@ impl NginxRouteSettings {
                 Some(problem) => return Taken::Closed(problem.clone()),
             },
             ("set_real_ip_from" | "real_ip_header" | "real_ip_recursive", _) => {
-                self.has_real_ip = true;
-                return Taken::Noted("say by forwarded-allow-ips whose word counts: left out");
+                return self.real_ip.take(one);
             }
             ("limit_rate", ["0"]) => self.write_rate = None,
             ("limit_rate", [rate]) if is_valid("write-rate", &rate.to_ascii_lowercase()) => {
@@ -203,8 +209,10 @@ impl NginxRouteSettings {
                 SettingsConclusion::Unclear("allow before deny says what two lists do not say")
             }
             AdmittedClients::Nobody | AdmittedClients::Unknown => SettingsConclusion::Closed,
-            AdmittedClients::Some { deny, .. } if self.has_real_ip && !deny.is_empty() => {
-                SettingsConclusion::Unclear("deny is about addresses that a proxy names")
+            AdmittedClients::Some { allow, deny }
+                if self.real_ip.is_unknown() && !(allow.is_empty() && deny.is_empty()) =>
+            {
+                SettingsConclusion::Unclear("allow and deny are about addresses that a proxy names")
             }
             AdmittedClients::Some { .. } if self.realm.is_some() && self.users.is_none() => {
                 SettingsConclusion::Unclear("auth_basic has no auth_basic_user_file")

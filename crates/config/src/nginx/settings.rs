@@ -36,9 +36,16 @@ pub(super) struct GlobalSettings {
     /// Addresses, each with whether it speaks TLS.
     listeners: Vec<(String, bool)>,
     pub(super) redirects_to_https: bool,
+    /// Proxies that are trusted to name the client's address.
+    proxies: Vec<String>,
 }
 
 impl GlobalSettings {
+    /// Trusts proxies to name the client's address.
+    pub(super) fn trust(&mut self, proxies: Vec<String>) {
+        self.proxies = proxies;
+    }
+
     /// Takes a directive at the top of the file.
     pub(super) fn take_main(&mut self, one: &Directive, left: &mut LeftOuts) {
         match &*one.name {
@@ -98,6 +105,10 @@ impl GlobalSettings {
         let all: Vec<String> = self.listeners.iter().map(one).collect();
         if !all.is_empty() {
             push(out, format_args!("listen = [{}]", all.join(", ")));
+        }
+        if !self.proxies.is_empty() {
+            let all: Vec<String> = self.proxies.iter().map(|one| text_of(one)).collect();
+            push(out, format_args!("forwarded-allow-ips = [{}]", all.join(", ")));
         }
         if self.redirects_to_https {
             push(out, format_args!("https-redirect = true"));

@@ -350,6 +350,7 @@ fn what_is_not_understood_closes_its_location_and_in_a_server_all_of_it() {
         "auth_basic x; auth_basic_user_file /no/such/file;",
         "auth_basic $realm;",
         "set_real_ip_from 10.0.0.0/8; deny 192.0.2.1;",
+        "set_real_ip_from 10.0.0.0/8; allow 10.0.0.0/8; deny all;",
         "deny all;",
         "internal;",
         "proxy_pass http://x;",

@@ -189,3 +189,43 @@ fn files_are_looked_for_where_nginx_does_and_nowhere_else() {
         assert_eq!(served(&parsed(&import).main, "/a"), "403 403 Forbidden", "{closed}");
     }
 }
+
+#[test]
+fn lists_are_of_clients_behind_a_proxy_only_where_the_server_finds_them_out_alike() {
+    let known = "set_real_ip_from 10.0.0.5; set_real_ip_from unix:; real_ip_recursive on; \
+                 real_ip_header X-Forwarded-For;";
+    let guarded = "location /admin/ { allow 10.0.0.0/8; deny all; } location /pub/ { deny \
+                   192.0.2.1; }";
+    let of = |http: &str, server: &str| {
+        imported(&format!("http {{ {http} server {{ root /srv; {server} {guarded} }} }}"))
+    };
+    let import = of(known, "");
+    let file = parsed(&import);
+    assert_eq!(file.over_defaults().config.forwarded_allow_ips, ["10.0.0.5", "unix"]);
+    assert_eq!(settings_of(&file, "/admin"), ["allow=10.0.0.0/8"]);
+    assert_eq!(settings_of(&file, "/pub"), ["deny=192.0.2.1"]);
+    assert!(import.left.is_empty(), "{}", reasons(&import));
+    for (http, server) in [
+        ("set_real_ip_from 10.0.0.5; real_ip_header X-Forwarded-For;", ""),
+        ("set_real_ip_from 10.0.0.5; real_ip_recursive on;", ""),
+        ("set_real_ip_from lb.example; real_ip_header X-Forwarded-For; real_ip_recursive on;", ""),
+        ("set_real_ip_from 10.0.0.5; real_ip_header CF-Connecting-IP; real_ip_recursive on;", ""),
+        ("set_real_ip_from 10.0.0.5; real_ip_header proxy_protocol; real_ip_recursive on;", ""),
+        ("", known),
+        (known, "set_real_ip_from 10.0.0.6;"),
+        (known, "real_ip_recursive off;"),
+        ("real_ip_header X-Forwarded-For; real_ip_recursive on;", "set_real_ip_from 10.0.0.5;"),
+    ] {
+        let import = of(http, server);
+        let site = parsed(&import).main;
+        for path in ["/admin/x", "/pub/x"] {
+            assert_eq!(served(&site, path), "403 403 Forbidden", "{http} {server} {path}");
+        }
+        assert_eq!(served(&site, "/x"), "/srv/x", "{http} {server}");
+        let reasons = reasons(&import);
+        assert!(reasons.contains("say by forwarded-allow-ips whose word counts"), "{reasons}");
+        assert!(reasons.contains("are about addresses that a proxy names"), "{reasons}");
+    }
+    let unused = of("real_ip_header X-Forwarded-For;", "");
+    assert_eq!(served(&parsed(&unused).main, "/admin/x"), "/srv/admin/x", "{}", unused.text);
+}
