@@ -224,14 +224,12 @@ impl IncludedFiles<'_> {
         depth: usize,
         expanded: &mut Vec<Directive>,
     ) -> Result<(), String> {
-        let found = files_of(self.folder, pattern).unwrap_or_default();
-        let mut all: Vec<PathBuf> = found;
-        // What is not there stays, and closes what it stands in.
-        if all.is_empty() && !pattern.contains(['*', '?', '[']) || pattern.contains('[') {
+        // What cannot be read stays, and closes what it stands in.
+        let Some(all) = self.included(pattern) else {
             expanded.push(one);
             return Ok(());
-        }
-        for path in all.drain(..) {
+        };
+        for path in all {
             self.files += 1;
             if depth == DEPTH_MAX || self.files > FILES_MAX {
                 return Err(format!(
@@ -245,6 +243,22 @@ impl IncludedFiles<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the files of a pattern. There may be none, but each one that is there is known.
+    fn included(&self, pattern: &str) -> Option<Vec<PathBuf>> {
+        let is_pattern = pattern.contains(['*', '?']);
+        // A class, or a letter that is none of a pattern.
+        if pattern.contains(['[', '\\', '$']) {
+            return None;
+        }
+        let mut pattern = pattern.to_owned();
+        while pattern.contains("**") {
+            // As glob(3) reads it.
+            pattern = pattern.replace("**", "*");
+        }
+        let found = files_of(self.folder, &pattern).ok()?;
+        (is_pattern || !found.is_empty()).then_some(found)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{Error, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use crate::wildcard::matches;
@@ -45,9 +46,26 @@ pub(crate) fn files(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, String
         found = next;
     }
     if is_pattern(OsStr::new(pattern)) {
-        found.retain(|path| path.is_file());
+        let mut files = Vec::new();
+        for path in found {
+            match fs::metadata(&path) {
+                Ok(meta) if meta.is_file() => files.push(path),
+                Err(error) if !is_missing(&error) => return Err(unreadable(&path, &error)),
+                _ => {}
+            }
+        }
+        return Ok(files);
     }
     Ok(found)
+}
+
+/// Returns whether there is nothing, as opposed to something that cannot be looked at.
+fn is_missing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn unreadable(path: &Path, error: &Error) -> String {
+    format!("{}: {error}; let this user read it, or name the files", path.display())
 }
 
 fn is_pattern(name: &OsStr) -> bool {
@@ -57,9 +75,13 @@ fn is_pattern(name: &OsStr) -> bool {
 /// Returns the names of a folder that match, sorted. A folder that is not there has none.
 fn names(folder: &Path, pattern: &OsStr) -> Result<Vec<std::ffi::OsString>, String> {
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let Ok(entries) = fs::read_dir(here) else { return Ok(Vec::new()) };
+    let entries = match fs::read_dir(here) {
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        entries => entries.map_err(|error| unreadable(here, &error))?,
+    };
     let mut found = Vec::new();
-    for (count, entry) in entries.flatten().enumerate() {
+    for (count, entry) in entries.enumerate() {
+        let entry = entry.map_err(|error| unreadable(here, &error))?;
         if count == NAMES_MAX {
             let shown = here.display();
             return Err(format!(
@@ -106,6 +128,12 @@ mod tests {
         assert_eq!(found("sites/.*.toml"), ["sites/.c.toml"]);
         assert_eq!(found("none/*.toml"), [""; 0]);
         assert_eq!(found("none.toml"), ["none.toml"]);
+        assert_eq!(found("sites/a.toml/*"), [""; 0]);
         assert!(files(folder.path(), "a/**/b.toml").is_err());
+        // What cannot be looked at may hold files: a link to itself does for any user.
+        std::os::unix::fs::symlink("loop", folder.path().join("loop")).expect("a link");
+        let error = files(folder.path(), "loop/*.toml").expect_err("it cannot be listed");
+        assert!(error.contains("loop: ") && error.contains("let this user read it"), "{error}");
+        assert!(files(folder.path(), "l*p/a.toml").is_err());
     }
 }

@@ -14,7 +14,6 @@ const OF_MAIN: &[&str] = &[
     "env",
     "error_log",
     "events",
-    "include",
     "load_module",
     "lock_file",
     "master_process",
@@ -50,6 +49,7 @@ impl GlobalSettings {
     pub(super) fn take_main(&mut self, one: &Directive, left: &mut LeftOuts) {
         match &*one.name {
             _ if self.take(one, left) => {}
+            "include" => left.add(one, "the file cannot be read: left out"),
             "user" => left.add(one, "a server that root starts has the setting user: left out"),
             name if OF_MAIN.contains(&name) => {}
             _ => left.add(one, "it has no counterpart: left out"),

@@ -1,6 +1,7 @@
 //! Imports of configurations as they are in use.
 
 mod guards;
+mod includes;
 mod nested;
 mod random;
 mod versions;
@@ -421,24 +422,6 @@ fn a_regular_expression_never_leaves_readable_what_it_is_for() {
             assert!(found.starts_with("/srv"), "{expression} {path}: {found}\n{}", import.text);
         }
         assert_eq!(served(&file.main, "/strong/a.ini"), "/srv/s/a.ini", "{expression}");
-    }
-}
-
-#[test]
-fn included_files_are_read_and_bounded() {
-    let read = |path: &Path| match path.to_str() {
-        Some("/etc/nginx/snippets/a.conf") => Ok("root /srv/a;".to_owned()),
-        Some("/etc/nginx/loop.conf") => Ok("include loop.conf;".to_owned()),
-        _ => Err("no such file".to_owned()),
-    };
-    let text = "server { include snippets/a.conf; }";
-    assert_eq!(served(&parsed(&imported_with(text, &read)).main, "/x"), "/srv/a/x");
-    let error = import(Path::new("/etc/nginx/nginx.conf"), "include loop.conf;", &read)
-        .expect_err("it includes itself");
-    assert!(error.contains("8 deep"), "{error}");
-    for (text, part) in [("server {", "expected }"), ("events { }", "expected a server")] {
-        let error = import(Path::new("/x/n.conf"), text, &read).expect_err(text);
-        assert!(error.starts_with("/x/n.conf") && error.contains(part), "{error}");
     }
 }
 
