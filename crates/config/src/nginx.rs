@@ -20,6 +20,7 @@ mod server;
 mod settings;
 mod syntax;
 mod target;
+mod together;
 mod value;
 mod write;
 
@@ -138,25 +139,37 @@ pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport
             path.display()
         ));
     }
-    let servers = server::chosen(servers, &mut settings, &mut left);
-    let text = write::text(path, &servers, &settings, (read, &mut left));
+    let chosen = together::chosen(servers, &mut settings, &mut left);
+    let text = chosen.map_or_else(
+        || CLOSED.to_owned(),
+        |servers| write::text(path, &servers, &settings, (read, &mut left)),
+    );
+    let text = match http.first() {
+        Some(first) => checked(text, first, &mut left),
+        None => text,
+    };
     left.0.sort_by(|one, other| {
         let key = |one: &LeftOut| (Arc::clone(&one.place.file), one.place.line);
         key(one).cmp(&key(other))
     });
     left.0.dedup();
-    let text = if is_well(&text) { text } else { CLOSED.to_owned() };
     Ok(NginxImport { text, left: left.0 })
 }
 
-/// Returns whether a file can be read, but for files and folders that it names.
-fn is_well(text: &str) -> bool {
+/// Returns a file, or the one that closes everything if it cannot be read.
+fn checked(text: String, of: &Directive, left: &mut LeftOuts) -> String {
+    let Some(problem) = problem_of(&text) else { return text };
+    left.add(of, &format!("what was made of all is not well, so all is 403: {problem}"));
+    CLOSED.to_owned()
+}
+
+/// Returns why a file cannot be read, but for files and folders that it names.
+fn problem_of(text: &str) -> Option<String> {
     let checked = ConfigFile::parse(Path::new("imported.toml"), text, |_| Ok(()));
-    let of_files = |problem: &str| problem.starts_with("error-page.file");
-    match checked {
-        Ok(_) => true,
-        Err(error) => error.problems().iter().all(|problem| of_files(&problem.text)),
-    }
+    let is_of_file = |text: &str| text.starts_with("error-page.file");
+    let error = checked.err()?;
+    let mut problems = error.problems().iter().filter(|problem| !is_of_file(&problem.text));
+    problems.next().map(|problem| problem.text.clone())
 }
 
 fn block_of(directive: &Directive) -> Vec<Directive> {

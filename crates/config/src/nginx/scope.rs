@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use gustnado_http::status::Status;
+
 use super::LeftOuts;
 use super::rewrites::NginxRewrite;
 use super::route_settings::{NginxRouteSettings, SettingsConclusion};
@@ -354,7 +356,7 @@ impl NginxScope {
         // Never the source of a program.
         let is_plain = page.strip_prefix('/').is_some_and(is_page);
         match codes {
-            Some(codes) if is_plain && codes.iter().all(|code| (400..600).contains(code)) => {
+            Some(codes) if is_plain && codes.iter().all(|code| is_error(*code)) => {
                 for code in codes {
                     self.pages.retain(|(known, _)| *known != code);
                     self.pages.push((code, page.to_owned()));
@@ -418,11 +420,11 @@ impl NginxScope {
             }
             // It closes the connection without a response.
             (Some(444), [_]) => Some(NginxAnswer::Text { status: 403, text: String::new() }),
-            (Some(status @ (200..=299 | 400..=599)), [_]) => {
-                Some(NginxAnswer::Text { status, text: String::new() })
-            }
-            (Some(status @ (200..=299 | 400..=599)), [_, text]) if !text.contains('$') => {
-                Some(NginxAnswer::Text { status, text: (*text).to_owned() })
+            (Some(status @ (200..=299 | 400..=599)), [_, text @ ..])
+                if text.len() < 2 && !text.concat().contains('$') =>
+            {
+                let status = known_status(one, status, left);
+                Some(NginxAnswer::Text { status, text: text.concat() })
             }
             _ => None,
         };
@@ -443,6 +445,20 @@ impl NginxScope {
             self.rewrites.push(NginxRewrite { status, expression, to });
         }
     }
+}
+
+/// Returns a status that the server has: that of a response, or one of its class.
+fn known_status(one: &Directive, status: u16, left: &mut LeftOuts) -> u16 {
+    if Status::from_code(status).is_some() {
+        return status;
+    }
+    let known = if status < 300 { 200 } else { 403 };
+    left.add(one, &format!("there is no status {status} here: {known}"));
+    known
+}
+
+fn is_error(code: u16) -> bool {
+    Status::from_code(code).is_some_and(Status::is_error)
 }
 
 /// Returns a whole path without variables or parts that lead upwards.

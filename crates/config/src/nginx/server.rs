@@ -1,4 +1,4 @@
-//! Servers: where they listen, for which hosts, and which of them can be served together.
+//! Servers: where they listen, and for which hosts.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,30 @@ use crate::listen::ListenSpec;
 
 /// A listener of a server.
 #[derive(Clone, Debug)]
-struct ServerListener {
+pub(super) struct ServerListener {
     /// As the setting `listen` takes it, without TLS.
-    address: String,
-    has_tls: bool,
-    is_default: bool,
+    pub(super) address: String,
+    pub(super) has_tls: bool,
+    pub(super) is_default: bool,
+    /// An address of IPv6 that takes IPv4 as well.
+    pub(super) is_dual: bool,
+}
+
+impl ServerListener {
+    /// Returns what tells listeners apart: IPv4 and IPv6 belong together.
+    pub(super) fn reach(&self) -> String {
+        let (host, port) = self.address.rsplit_once(':').unwrap_or((&self.address, ""));
+        let host = if ["0.0.0.0", "[::]"].contains(&host) { "*" } else { host };
+        let scheme = if self.has_tls { "https" } else { "http" };
+        format!("{scheme}://{host}:{port}")
+    }
+
+    /// Returns it as the setting `listen` takes it, and whether it speaks TLS.
+    pub(super) fn setting(&self) -> (String, bool) {
+        let is_only = self.address.starts_with('[') && !self.is_dual;
+        let options = if is_only { " v6only=true" } else { "" };
+        (format!("{}{options}", self.address), self.has_tls)
+    }
 }
 
 /// A server.
@@ -24,15 +43,17 @@ pub(super) struct NginxServer {
     pub(super) directive: Directive,
     /// Hosts, in small letters.
     pub(super) hosts: Vec<String>,
-    listeners: Vec<ServerListener>,
+    pub(super) listeners: Vec<ServerListener>,
+    /// It says where it listens, whether that can be taken over or not.
+    pub(super) has_listen: bool,
     pub(super) scope: NginxScope,
     pub(super) locations: Vec<NginxLocation>,
     pub(super) certificate: Option<String>,
     pub(super) key: Option<String>,
     /// Hosts that are redirected by `if ($host = …)`, and where to.
-    redirected: Vec<(String, String)>,
+    pub(super) redirected: Vec<(String, String)>,
     /// It redirects what comes in clear to https.
-    forces_tls: bool,
+    pub(super) forces_tls: bool,
 }
 
 impl NginxServer {
@@ -47,6 +68,7 @@ impl NginxServer {
             directive: directive.clone(),
             hosts: Vec::new(),
             listeners: Vec::new(),
+            has_listen: false,
             scope: http.inner(),
             locations: Vec::new(),
             certificate: None,
@@ -63,12 +85,11 @@ impl NginxServer {
         for one in all.iter().filter(|one| one.name == "location") {
             server.locations.push(NginxLocation::read(one, &server.scope, left));
         }
-        if server.listeners.is_empty() {
-            server.listeners.push(ServerListener {
-                address: "0.0.0.0:80".to_owned(),
-                has_tls: false,
-                is_default: false,
-            });
+        if !server.has_listen {
+            let address = "0.0.0.0:80".to_owned();
+            let listener =
+                ServerListener { address, has_tls: false, is_default: false, is_dual: false };
+            server.listeners.push(listener);
         }
         server
     }
@@ -92,6 +113,7 @@ impl NginxServer {
     }
 
     fn listen(&mut self, one: &Directive, args: &[&str], left: &mut LeftOuts) {
+        self.has_listen = true;
         let Some((address, options)) = args.split_first() else {
             return self.scope.close(one, "expected an address", left);
         };
@@ -99,7 +121,7 @@ impl NginxServer {
             return left.add(one, "there is no HTTP/3: left out");
         }
         let is_port = |text: &str| text.parse::<u16>().is_ok();
-        let mut text = match address.strip_prefix("*:") {
+        let address = match address.strip_prefix("*:") {
             _ if is_port(address) => format!("0.0.0.0:{address}"),
             Some(port) => format!("0.0.0.0:{port}"),
             None if address.starts_with("unix:") => (*address).to_owned(),
@@ -107,21 +129,22 @@ impl NginxServer {
             None if !address.contains(':') => format!("{address}:80"),
             None => (*address).to_owned(),
         };
-        if text.starts_with('[') && !options.contains(&"ipv6only=off") {
-            text.push_str(" v6only=true");
-        }
         if options.contains(&"proxy_protocol") {
             // It needs to know the peers that may send it.
             return self.scope.close(one, "say by proxy-allow-from who sends PROXY headers", left);
         }
-        if text.contains(',') || ListenSpec::parse(&text).is_err() {
-            return left.add(one, "expected an address and a port: left out");
-        }
-        self.listeners.push(ServerListener {
-            address: text,
+        let listener = ServerListener {
+            address,
             has_tls: options.contains(&"ssl"),
             is_default: options.contains(&"default_server") || options.contains(&"default"),
-        });
+            is_dual: options.contains(&"ipv6only=off"),
+        };
+        if listener.address.contains([',', ' '])
+            || ListenSpec::parse(&listener.setting().0).is_err()
+        {
+            return left.add(one, "expected an address and a port: left out");
+        }
+        self.listeners.push(listener);
     }
 
     fn names(&mut self, one: &Directive, names: &[&str], left: &mut LeftOuts) {
@@ -212,16 +235,12 @@ impl NginxServer {
         found.map_or(&self.directive, |one| &one.directive).clone()
     }
 
-    fn is_default(&self) -> bool {
-        self.listeners.iter().any(|one| one.is_default)
-    }
-
-    fn has_tls(&self) -> bool {
+    pub(super) fn has_tls(&self) -> bool {
         self.listeners.iter().any(|one| one.has_tls)
     }
 
     /// Returns whether it does nothing but redirect to https.
-    fn only_redirects(&self) -> bool {
+    pub(super) fn only_redirects(&self) -> bool {
         let same = |to: &String| is_same_host(to, &self.hosts);
         let is_redirect = |scope: &NginxScope| match (scope.rewrites.first(), &scope.answer) {
             (Some(rewrite), _) => rewrite.is_of_all() && same(&rewrite.to),
@@ -255,17 +274,23 @@ impl NginxServer {
                 && others.all(of_location)
     }
 
-    /// Returns what tells the listeners of servers apart: 80 and 443 belong together, as do IPv4
-    /// and IPv6.
-    fn reach(&self) -> BTreeSet<String> {
-        let plain = |one: &ServerListener| {
-            let address = one.address.split(' ').next().unwrap_or_default();
-            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-            let host = if ["0.0.0.0", "[::]"].contains(&host) { "*" } else { host };
-            let port = if ["80", "443"].contains(&port) { "http" } else { port };
-            format!("{host}:{port}")
-        };
-        self.listeners.iter().map(plain).collect()
+    /// Returns what tells its listeners from those of other servers.
+    ///
+    /// - `redirects`: what comes in clear is redirected, for all servers.
+    pub(super) fn reach(&self, redirects: bool) -> BTreeSet<String> {
+        let counts = |one: &&ServerListener| one.has_tls || !(redirects && self.has_tls());
+        self.listeners.iter().filter(counts).map(ServerListener::reach).collect()
+    }
+
+    /// Returns whether it serves nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_error = matches!(self.scope.answer, Some(NginxAnswer::Text { status: 400.., .. }));
+        self.scope.is_closed || is_error && self.scope.rewrites.is_empty()
+    }
+
+    /// Returns whether something of it is served in clear.
+    pub(super) fn is_plain(&self) -> bool {
+        self.listeners.iter().any(|one| !one.has_tls) && !self.forces_tls && !self.is_empty()
     }
 }
 
@@ -286,100 +311,4 @@ fn is_same_host(to: &str, hosts: &[String]) -> bool {
     };
     ["$host", "$http_host", "$server_name"].contains(&host)
         || hosts.len() == 1 && hosts.iter().any(|known| known == host)
-}
-
-/// The servers that are served together.
-pub(super) struct ImportedServers {
-    /// For hosts that have no server of their own.
-    pub(super) main: NginxServer,
-    pub(super) sites: Vec<NginxServer>,
-}
-
-/// Returns the servers that can be served together, and sets where they listen. The others are
-/// left out: a site is reached by every listener, and theirs are others.
-pub(super) fn chosen(
-    servers: Vec<NginxServer>,
-    settings: &mut GlobalSettings,
-    left: &mut LeftOuts,
-) -> ImportedServers {
-    let (redirects, mut others): (Vec<_>, Vec<_>) =
-        servers.into_iter().partition(NginxServer::only_redirects);
-    let has_tls = others.iter().any(NginxServer::has_tls);
-    let is_plain = |one: &NginxServer| one.listeners.iter().any(|one| !one.has_tls);
-    // Redirects of all that comes in clear are a setting; others go where nothing listens.
-    let all_redirect = has_tls && !others.iter().any(|one| is_plain(one) && !one.forces_tls);
-    settings.redirects_to_https =
-        all_redirect && (!redirects.is_empty() || others.iter().any(|one| one.forces_tls));
-    for server in &redirects {
-        if settings.redirects_to_https {
-            settings.listen(server.listeners.iter().map(|one| (&*one.address, false)));
-        } else {
-            left.add(&server.directive, "a redirect to https beside servers without it: left out");
-        }
-    }
-    for server in others.iter_mut().filter(|one| one.forces_tls) {
-        if !settings.redirects_to_https {
-            server.scope.is_closed = true;
-            left.add(&server.directive, "it redirects to https, others do not: 403");
-        }
-    }
-    if others.is_empty() {
-        // Nothing but redirects: they are routes.
-        others = redirects;
-    }
-    let default = others.iter().position(NginxServer::is_default).unwrap_or(0);
-    let main = others.remove(default);
-    let reach = main.reach();
-    let (mut sites, mut taken) = (Vec::new(), main.hosts.clone());
-    settings.listen(main.listeners.iter().map(|one| (&*one.address, one.has_tls)));
-    sites.extend(redirected(&main, &mut taken));
-    for mut server in others {
-        if server.reach() != reach {
-            left.add(&server.directive, "it listens elsewhere: import it into a file of its own");
-            continue;
-        }
-        server.hosts.retain(|host| !taken.contains(host));
-        server.hosts.dedup();
-        if server.hosts.is_empty() {
-            left.add(&server.directive, "no host of its own leads to it: left out");
-            continue;
-        }
-        taken.extend(server.hosts.iter().cloned());
-        settings.listen(server.listeners.iter().map(|one| (&*one.address, one.has_tls)));
-        sites.extend(redirected(&server, &mut taken));
-        sites.push(server);
-    }
-    // Hosts that were redirected have sites of their own.
-    let own: Vec<String> = sites
-        .iter()
-        .filter(|one| one.redirected.is_empty())
-        .flat_map(|one| one.hosts.clone())
-        .collect();
-    for site in sites.iter_mut().filter(|one| !one.redirected.is_empty()) {
-        site.hosts.retain(|host| !own.contains(host));
-    }
-    sites.retain(|site| !site.hosts.is_empty());
-    ImportedServers { main, sites }
-}
-
-/// Returns sites for the hosts that a server redirects.
-fn redirected(server: &NginxServer, taken: &mut Vec<String>) -> Vec<NginxServer> {
-    let mut sites: Vec<NginxServer> = Vec::new();
-    for (host, to) in &server.redirected {
-        let is_new = !sites.iter().any(|site| site.hosts.contains(host));
-        if !is_new {
-            continue;
-        }
-        taken.push(host.clone());
-        let answer = NginxAnswer::Redirect { status: 301, to: to.clone() };
-        let scope = NginxScope { answer: Some(answer), ..NginxScope::default() };
-        sites.push(NginxServer {
-            hosts: vec![host.clone()],
-            scope,
-            locations: Vec::new(),
-            redirected: Vec::new(),
-            ..server.clone()
-        });
-    }
-    sites
 }

@@ -81,11 +81,11 @@ impl GlobalSettings {
     }
 
     /// Adds listeners. One that speaks TLS for one server does for all.
-    pub(super) fn listen<'a>(&mut self, all: impl Iterator<Item = (&'a str, bool)>) {
+    pub(super) fn listen(&mut self, all: impl Iterator<Item = (String, bool)>) {
         for (address, has_tls) in all {
-            match self.listeners.iter_mut().find(|(known, _)| known == address) {
+            match self.listeners.iter_mut().find(|(known, _)| *known == address) {
                 Some((_, known)) => *known |= has_tls,
-                None => self.listeners.push((address.to_owned(), has_tls)),
+                None => self.listeners.push((address, has_tls)),
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod guards;
 mod includes;
+mod listeners;
 mod nested;
 mod random;
 mod versions;

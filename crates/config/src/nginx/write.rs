@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::imported::{ImportedAction, ImportedRoute};
 use super::routes;
-use super::server::{ImportedServers, NginxServer};
+use super::server::NginxServer;
 use super::settings::{GlobalSettings, push, text_of};
+use super::together::ImportedServers;
 use super::value::SettingValue;
 use super::{LeftOuts, ReadFile};
 use crate::text::quoted;
