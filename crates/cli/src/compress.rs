@@ -134,7 +134,12 @@ fn add(sibling: Sibling, manifest: &mut Manifest, totals: &mut CompressTotals, c
             totals.not_smaller += 1;
             manifest.insert(sibling.relative, entry);
         }
-        SiblingOutcome::Unchanged => totals.unchanged += 1,
+        SiblingOutcome::Unchanged(entry) => {
+            totals.unchanged += 1;
+            if let Some(entry) = entry {
+                manifest.insert(sibling.relative, entry);
+            }
+        }
         SiblingOutcome::Foreign => totals.foreign += 1,
         SiblingOutcome::ChangedMeanwhile => totals.changed_meanwhile += 1,
         SiblingOutcome::Failed(error) => {

@@ -152,6 +152,44 @@ fn only_what_has_changed_is_compressed_again() {
     assert!(!folder.names().iter().any(|name| name.starts_with("app.js.")));
 }
 
+/// Reproducible builds give all files the same time.
+#[test]
+fn other_bytes_of_the_same_time_are_compressed_again() {
+    let folder = Folder::new();
+    let pin = |at: &str| {
+        let file = File::options().write(true).open(folder.path(at)).expect("a file");
+        let modified = SystemTime::UNIX_EPOCH;
+        file.set_times(FileTimes::new().set_modified(modified)).expect("a time");
+    };
+    let build = |text: &str| {
+        folder.write("app.js", script(text));
+        // Two builds of one length differ by their bytes alone.
+        folder.write("docs/page.html", format!("<p>{:9}</p>\n", text).repeat(200));
+        ["app.js", "docs/page.html"].iter().for_each(|at| pin(at));
+    };
+    for text in ["first", "second", "third", "3."] {
+        build(text);
+        assert_eq!(folder.compress(&[]).code, Some(0));
+        assert!(gunzipped(&folder.path("app.js.gz")) == script(text).as_bytes(), "{text}");
+        let page = gunzipped(&folder.path("docs/page.html.gz"));
+        assert!(page == format!("<p>{text:9}</p>\n").repeat(200).as_bytes(), "{text}");
+    }
+    // The same bytes again, as another file: they are read, and no sibling is made.
+    let inode = || fs::metadata(folder.path("app.js.br")).expect("a sibling").ino();
+    let before = inode();
+    build("3.");
+    for _ in 0..2 {
+        let again = folder.compress(&[]);
+        assert!(again.stderr.contains("0 siblings of 3 files written"), "{}", again.stderr);
+    }
+    assert_eq!(inode(), before);
+    // As does a file that could not be made smaller.
+    folder.write("noise.txt", "a text that can be made smaller\n".repeat(125));
+    pin("noise.txt");
+    assert_eq!(folder.compress(&[]).code, Some(0));
+    assert!(folder.names().iter().any(|name| name == "noise.txt.gz"), "{:?}", folder.names());
+}
+
 #[test]
 fn what_others_have_written_is_left_alone() {
     let folder = Folder::new();

@@ -19,22 +19,36 @@ const BYTES_MAX: u64 = 256 << 20;
 /// What was written beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ManifestEntry {
-    /// Bytes of the file, and when it was modified, in seconds.
-    pub(super) original: (u64, i64),
+    /// The file as it was compressed.
+    pub(super) original: OriginalState,
+    /// A hash of the file's bytes.
+    pub(super) digest: u64,
     /// Bytes of the sibling; `None`: it would not have been smaller, and there is none.
     pub(super) written: Option<u64>,
+}
+
+/// What the system says of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OriginalState {
+    pub(super) bytes: u64,
+    /// When it was modified, in seconds. Build tools set it to the same time for all builds.
+    pub(super) modified: i64,
+    /// When it was last changed, in seconds and nanoseconds. No program sets that.
+    pub(super) changed: (i64, i64),
+}
+
+impl OriginalState {
+    pub(super) fn of(meta: &Metadata) -> Self {
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        Self { bytes: meta.len(), modified: meta.mtime(), changed }
+    }
 }
 
 impl ManifestEntry {
     /// Returns whether the sibling is still as it was written: in its bytes and its time, which is
     /// the file's.
     pub(super) fn is_of(&self, sibling: &Metadata) -> bool {
-        self.written == Some(sibling.len()) && self.original.1 == sibling.mtime()
-    }
-
-    /// Returns whether the file is still as it was compressed.
-    pub(super) fn is_from(&self, original: &Metadata) -> bool {
-        self.original == (original.len(), original.mtime())
+        self.written == Some(sibling.len()) && self.original.modified == sibling.mtime()
     }
 }
 
@@ -92,9 +106,11 @@ impl Manifest {
             return Ok(());
         }
         let mut bytes = HEAD.to_vec();
-        for (path, ManifestEntry { original: (size, modified), written }) in &self.entries {
+        for (path, ManifestEntry { original, digest, written }) in &self.entries {
             let written = written.map_or("-".to_owned(), |bytes| bytes.to_string());
-            bytes.extend_from_slice(format!("{size} {modified} {written}\0").as_bytes());
+            let OriginalState { bytes: size, modified, changed: (secs, nanos) } = original;
+            let line = format!("{size} {modified} {written} {secs} {nanos} {digest}\0");
+            bytes.extend_from_slice(line.as_bytes());
             bytes.extend_from_slice(&path.clone().into_os_string().into_vec());
             bytes.push(0);
         }
@@ -106,12 +122,19 @@ impl Manifest {
 
 fn entry_of(text: &str) -> Option<ManifestEntry> {
     let mut numbers = text.split(' ');
-    let original = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    let (bytes, modified) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
     let written = match numbers.next()? {
         "-" => None,
         bytes => Some(bytes.parse().ok()?),
     };
-    numbers.next().is_none().then_some(ManifestEntry { original, written })
+    let (mut changed, mut digest) = ((0, 0), 0);
+    // Lists of before end here: their files are compressed again.
+    if let Some(secs) = numbers.next() {
+        changed = (secs.parse().ok()?, numbers.next()?.parse().ok()?);
+        digest = numbers.next()?.parse().ok()?;
+    }
+    let original = OriginalState { bytes, modified, changed };
+    numbers.next().is_none().then_some(ManifestEntry { original, digest, written })
 }
 
 #[cfg(test)]
@@ -126,11 +149,19 @@ mod tests {
         let names = ["a.js.br", "b/c d\n.css.gz", "none.zst"];
         for (at, name) in names.iter().enumerate() {
             let written = (at != 2).then_some(at as u64);
-            let entry = ManifestEntry { original: (at as u64 + 9, -1), written };
+            let bytes = at as u64 + 9;
+            let original = OriginalState { bytes, modified: -1, changed: (-2, 3) };
+            let entry = ManifestEntry { original, digest: u64::MAX, written };
             manifest.insert(PathBuf::from(name), entry);
         }
         manifest.write(folder.path()).expect("it is written");
         assert_eq!(Manifest::read(folder.path()).expect("a list").entries, manifest.entries);
+        fs::write(Manifest::path(folder.path()), b"gustnado compress 1\x009 -1 5\0a.gz\0")
+            .expect("a file");
+        let of_before = Manifest::read(folder.path()).expect("a list");
+        let entry = of_before.get(Path::new("a.gz")).expect("an entry");
+        let original = OriginalState { bytes: 9, modified: -1, changed: (0, 0) };
+        assert_eq!(*entry, ManifestEntry { original, digest: 0, written: Some(5) });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use gustnado_compress::compress_in_advance;
 use gustnado_http::content_coding::ContentCoding;
 
 use super::arguments::{CompressOptions, ending};
-use super::manifest::{Manifest, ManifestEntry};
+use super::manifest::{Manifest, ManifestEntry, OriginalState};
 
 /// What became of one sibling.
 #[derive(Debug)]
@@ -27,8 +28,8 @@ pub(super) struct Sibling {
 pub(super) enum SiblingOutcome {
     /// It was written: bytes of the file, and of the sibling.
     Written { from: u64, to: u64, entry: ManifestEntry },
-    /// It is newer than the file's last change.
-    Unchanged,
+    /// It is that of the file as it is; with an entry, if the list has another one.
+    Unchanged(Option<ManifestEntry>),
     /// It would not be smaller than the file.
     NotSmaller(ManifestEntry),
     /// Another program wrote it.
@@ -67,42 +68,59 @@ fn made(
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    match &existing {
-        // (Others carry the time over as well: gzip, zstd, brotli.)
-        Some(existing) if existing.is_file() && times(existing) == times(&meta) => {
-            return Ok(SiblingOutcome::Unchanged);
-        }
+    let original = OriginalState::of(&meta);
+    // What may be that of the file as it is: build tools give other bytes the same time.
+    let current = match &existing {
         Some(existing) => {
-            let is_own = known.is_some_and(|known| known.is_of(existing));
-            if !existing.is_file() || !is_own && !options.overwrite {
+            let own = known.filter(|known| known.is_of(existing));
+            let is_dated = existing.is_file() && times(existing) == times(&meta);
+            if is_dated && own.is_none() {
+                // (Others carry the time over as well: gzip, zstd, brotli.)
+                return Ok(SiblingOutcome::Unchanged(None));
+            }
+            if !existing.is_file() || own.is_none() && !options.overwrite {
                 return Ok(SiblingOutcome::Foreign);
             }
+            own.filter(|_| is_dated)
         }
-        None if known.is_some_and(|known| known.written.is_none() && known.is_from(&meta)) => {
-            return Ok(SiblingOutcome::Unchanged);
-        }
-        None => {}
+        None => known.filter(|known| known.written.is_none()),
+    };
+    if current.is_some_and(|current| current.original == original) {
+        return Ok(SiblingOutcome::Unchanged(None));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
     file.read_to_end(&mut bytes)?;
     let after = file.metadata()?;
-    if bytes.len() as u64 != meta.len() || times(&after) != times(&meta) {
+    if bytes.len() as u64 != meta.len() || OriginalState::of(&after) != original {
         return Ok(SiblingOutcome::ChangedMeanwhile);
+    }
+    let digest = digest(&bytes);
+    if let Some(current) = current.filter(|current| current.digest == digest) {
+        return Ok(SiblingOutcome::Unchanged(Some(ManifestEntry { original, ..*current })));
     }
     let compressed = compress_in_advance(coding, &bytes).map_err(io::Error::other)?;
     let (from, to) = (bytes.len() as u64, compressed.len() as u64);
-    let original = (meta.len(), meta.mtime());
     if to >= from {
         if existing.is_some() && !options.dry_run {
             // What it was made of is gone.
             fs::remove_file(sibling)?;
         }
-        return Ok(SiblingOutcome::NotSmaller(ManifestEntry { original, written: None }));
+        let entry = ManifestEntry { original, digest, written: None };
+        return Ok(SiblingOutcome::NotSmaller(entry));
     }
     if !options.dry_run {
         replace(sibling, &compressed, &meta)?;
     }
-    Ok(SiblingOutcome::Written { from, to, entry: ManifestEntry { original, written: Some(to) } })
+    let entry = ManifestEntry { original, digest, written: Some(to) };
+    Ok(SiblingOutcome::Written { from, to, entry })
+}
+
+/// Returns a hash that tells one build of a file from the next one. Another release of the compiler
+/// may hash otherwise: then the file is compressed again.
+fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 fn times(meta: &Metadata) -> (i64, i64) {
