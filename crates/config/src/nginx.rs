@@ -6,10 +6,12 @@
 //! listeners is not served.
 
 mod caches;
+mod directives;
 mod imported;
 mod limits;
 mod location;
 mod mounts;
+mod pages;
 mod pattern;
 mod real_ip;
 mod rewrites;

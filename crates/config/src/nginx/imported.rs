@@ -22,7 +22,7 @@ pub(super) struct ImportedRoute {
     pub(super) action: ImportedAction,
     pub(super) headers: Vec<(String, String)>,
     pub(super) listing: Option<bool>,
-    pub(super) index: Vec<String>,
+    pub(super) index: Option<Vec<String>>,
     pub(super) try_files: Vec<String>,
     /// The page of an application; empty is none.
     pub(super) spa: String,
@@ -44,7 +44,7 @@ impl ImportedRoute {
             action,
             headers,
             listing: None,
-            index: Vec::new(),
+            index: None,
             try_files: Vec::new(),
             spa: String::new(),
             settings: Vec::new(),

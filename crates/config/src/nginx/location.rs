@@ -55,6 +55,9 @@ impl NginxLocation {
             scope.apply(one, left);
         }
         scope.finish(directive, left);
+        if scope.pages != server.pages {
+            left.add(directive, "pages for errors are those of the server: its own are left out");
+        }
         Self { matcher, scope, directive: directive.clone() }
     }
 
@@ -82,6 +85,12 @@ impl NginxLocation {
     /// without it, but for header fields.
     pub(super) fn serves_as(&self, server: &NginxScope) -> bool {
         let scope = &self.scope;
+        let LocationMatcher::Expression(patterns) = &self.matcher else { return false };
+        // The path of a folder ends in a slash.
+        let has_folders = patterns.iter().any(|pattern| pattern.ends_with(['/', '*', '?']));
+        if !scope.finds_files_of(server) || has_folders && !scope.lists_folders_of(server) {
+            return false;
+        }
         let is_open = !scope.is_closed && !scope.responds() && scope.alias.is_none();
         let is_open = is_open && scope.settings.admits_as(&server.settings);
         is_open && scope.root.is_some() && scope.root == server.root && !server.is_closed

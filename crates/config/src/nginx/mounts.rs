@@ -31,6 +31,8 @@ impl FolderMount {
         is_beneath_root(&self.scope)
             && is_beneath_root(scope)
             && self.scope.root == scope.root
+            && scope.finds_files_of(&self.scope)
+            && scope.lists_folders_of(&self.scope)
             && self.scope.settings.admits_as(&scope.settings)
     }
 
@@ -43,8 +45,10 @@ impl FolderMount {
     /// Returns whether a path may be that of a folder's index.
     pub(super) fn has_index(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let usual = self.scope.index.is_empty() && name == "index.html";
-        usual || self.scope.index.iter().any(|index| index == name)
+        match &self.scope.index {
+            Some(names) => names.iter().any(|index| index == name),
+            None => name == "index.html",
+        }
     }
 
     /// Returns the patterns of what a prefix is for: no other folder serves that, neither by its

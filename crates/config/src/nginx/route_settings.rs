@@ -61,6 +61,11 @@ impl NginxRouteSettings {
         self.access_lines() == other.access_lines()
     }
 
+    /// Returns whether all clients may come.
+    pub(super) fn admits_all(&self) -> bool {
+        self.access_lines().is_empty()
+    }
+
     /// Returns the settings with their values.
     pub(super) fn lines(&self) -> Vec<(&'static str, SettingValue)> {
         let text = |text: &str| SettingValue::Text(text.to_owned());

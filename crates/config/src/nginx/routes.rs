@@ -230,7 +230,8 @@ impl RouteBuilding<'_> {
     fn outer(&self, location: &NginxLocation, path: &str) -> Option<&FolderMount> {
         let mount = FolderMount::of(&self.folders, path)?;
         let scope = &location.scope;
-        let is_alike = is_file(path) || scope.is_dressed_as(&mount.scope);
+        let is_alike =
+            is_file(path) && mount.has_files_of(scope) || scope.is_dressed_as(&mount.scope);
         let has_expressions = location.is_strong() || !mount.is_strong;
         let is_part = mount.scope.is_folder_as(scope) && is_alike && has_expressions;
         (path != "/" && is_part && !self.leaves_out(mount, path, false)).then_some(mount)

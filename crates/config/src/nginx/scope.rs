@@ -5,127 +5,13 @@ use std::path::PathBuf;
 use gustnado_http::status::Status;
 
 use super::LeftOuts;
+use super::directives::{HARMLESS, PARAMETERS, WITHOUT};
 use super::rewrites::NginxRewrite;
 use super::route_settings::{NginxRouteSettings, SettingsConclusion};
 use super::syntax::Directive;
+use super::target::is_page;
 use super::value::{Taken, seconds};
 use crate::headers::Headers;
-
-/// Directives without a counterpart that change nothing about what is served, or to whom.
-const HARMLESS: &[&str] = &[
-    "aio",
-    "charset",
-    "chunked_transfer_encoding",
-    "client_body_buffer_size",
-    "client_body_temp_path",
-    "client_header_buffer_size",
-    "connection_pool_size",
-    "directio",
-    "error_log",
-    "etag",
-    "http2",
-    "http3",
-    "if_modified_since",
-    "keepalive_disable",
-    "large_client_header_buffers",
-    "lingering_close",
-    "lingering_time",
-    "lingering_timeout",
-    "log_format",
-    "log_not_found",
-    "log_subrequest",
-    "map_hash_bucket_size",
-    "map_hash_max_size",
-    "max_ranges",
-    "merge_slashes",
-    "msie_padding",
-    "open_file_cache",
-    "open_file_cache_errors",
-    "open_file_cache_min_uses",
-    "open_file_cache_valid",
-    "output_buffers",
-    "port_in_redirect",
-    "postpone_output",
-    "read_ahead",
-    "recursive_error_pages",
-    "request_pool_size",
-    "reset_timedout_connection",
-    "resolver",
-    "resolver_timeout",
-    "sendfile",
-    "sendfile_max_chunk",
-    "server_name_in_redirect",
-    "server_names_hash_bucket_size",
-    "server_names_hash_max_size",
-    "server_tokens",
-    "ssl_buffer_size",
-    "ssl_dhparam",
-    "ssl_prefer_server_ciphers",
-    "ssl_session_cache",
-    "ssl_session_tickets",
-    "ssl_session_timeout",
-    "ssl_stapling",
-    "ssl_stapling_verify",
-    "ssl_trusted_certificate",
-    "tcp_nodelay",
-    "tcp_nopush",
-    "types_hash_bucket_size",
-    "types_hash_max_size",
-    "underscores_in_headers",
-    "variables_hash_bucket_size",
-    "variables_hash_max_size",
-    "ignore_invalid_headers",
-    "absolute_redirect",
-    "server_names_hash",
-    "proxy_headers_hash_max_size",
-    "proxy_headers_hash_bucket_size",
-];
-
-/// Directives that are understood, and have no counterpart in a location: it serves the same
-/// without.
-const WITHOUT: &[&str] = &[
-    "brotli",
-    "brotli_comp_level",
-    "brotli_min_length",
-    "brotli_types",
-    "charset_types",
-    "gunzip",
-    "limit_conn_log_level",
-    "limit_conn_status",
-    "limit_conn_zone",
-    "limit_rate_after",
-    "limit_req",
-    "limit_req_log_level",
-    "limit_req_status",
-    "limit_req_zone",
-    "map",
-    "geo",
-    "split_clients",
-    "upstream",
-    "types",
-    "autoindex_exact_size",
-    "autoindex_format",
-    "autoindex_localtime",
-    "client_max_body_size",
-    "client_body_timeout",
-    "client_header_timeout",
-    "keepalive_timeout",
-    "keepalive_requests",
-    "keepalive_time",
-    "send_timeout",
-    "set",
-    "ssl_ciphers",
-    "ssl_conf_command",
-    "ssl_early_data",
-    "ssl_ecdh_curve",
-    "zstd",
-    "zstd_types",
-    "error_page",
-    "add_trailer",
-];
-
-/// Parameters of what runs programs or forwards: without their `_pass` they change nothing.
-const PARAMETERS: &[&str] = &["fastcgi_", "proxy_", "uwsgi_", "scgi_", "grpc_", "memcached_"];
 
 /// What a server or a location says, with what it inherits.
 #[derive(Clone, Debug, Default)]
@@ -133,8 +19,8 @@ pub(super) struct NginxScope {
     pub(super) root: Option<PathBuf>,
     pub(super) alias: Option<PathBuf>,
     pub(super) listing: Option<bool>,
-    /// Names of the file of a folder; none is the usual one.
-    pub(super) index: Vec<String>,
+    /// Names of the file of a folder, which may be none; `None` is the usual one.
+    pub(super) index: Option<Vec<String>>,
     /// Where files are looked for; none is as usual.
     pub(super) try_files: Vec<String>,
     /// Fields of responses. A location with some of its own inherits none, as in nginx.
@@ -152,6 +38,9 @@ pub(super) struct NginxScope {
     pub(super) settings: NginxRouteSettings,
     /// Nothing of it may be served: a directive was not understood, or says so.
     pub(super) is_closed: bool,
+    /// The same, and not by `internal` alone: pages for errors are not served either.
+    pub(super) is_refused: bool,
+    pub(super) is_internal: bool,
     /// It runs programs, whose sources lie about.
     pub(super) runs_programs: bool,
 }
@@ -183,6 +72,21 @@ impl NginxScope {
         let is_open = |scope: &Self| !scope.is_closed && !scope.responds() && scope.alias.is_none();
         let is_alike = self.root == other.root && self.settings.admits_as(&other.settings);
         is_open(self) && is_open(other) && self.root.is_some() && is_alike
+    }
+
+    /// Returns whether it serves the files that another one finds at their own paths.
+    pub(super) fn finds_files_of(&self, other: &Self) -> bool {
+        let is_first = self.try_files.first().is_none_or(|first| first == "$uri");
+        is_first || self.try_files == other.try_files
+    }
+
+    /// Returns whether it lists the folders that another one lists.
+    pub(super) fn lists_folders_of(&self, other: &Self) -> bool {
+        let has_folders = |one: &Self| {
+            one.listing == Some(true)
+                && (one.try_files.is_empty() || one.try_files.iter().any(|file| file == "$uri/"))
+        };
+        has_folders(self) || !has_folders(other)
     }
 
     /// Returns whether both serve them alike: with the same fields, and lists of folders.
@@ -247,7 +151,7 @@ impl NginxScope {
             ("index", names) => self.set_index(one, names, left),
             ("try_files", [files @ .., last]) => self.try_files(one, (files, last), left),
             ("satisfy", ["all"]) | ("access_log", ["off"]) => {}
-            ("internal", []) => self.is_closed = true,
+            ("internal", []) => self.is_internal = true,
             ("return", args) => self.set_return(one, args, left),
             ("rewrite", args) => self.set_rewrite(one, args, left),
             ("include", [path]) => {
@@ -287,6 +191,8 @@ impl NginxScope {
             SettingsConclusion::Unclear(why) if !self.is_closed => self.close(of, why, left),
             SettingsConclusion::Closed | SettingsConclusion::Unclear(_) => self.is_closed = true,
         }
+        self.is_refused = self.is_closed;
+        self.is_closed |= self.is_internal;
     }
 
     /// Closes the scope by a directive.
@@ -374,7 +280,7 @@ impl NginxScope {
         if !others.is_empty() {
             left.add(one, &format!("no index of a folder: {}", others.join(" ")));
         }
-        self.index = pages.into_iter().map(str::to_owned).collect();
+        self.index = Some(pages.into_iter().map(str::to_owned).collect());
     }
 
     /// Files are looked for as nginx does; a fallback that is a program has no counterpart.
@@ -466,17 +372,6 @@ fn path_of(text: &str) -> Option<PathBuf> {
     let is_whole = text.starts_with('/') && !text.contains(['$', '\0', '\n']);
     let is_straight = !text.split('/').any(|part| part == "..");
     (is_whole && is_straight).then(|| PathBuf::from(text))
-}
-
-/// Returns whether a path is that of a page, which is never the source of a program.
-fn is_page(path: &str) -> bool {
-    let is_letter = |one: char| one.is_ascii_alphanumeric() || "-._/".contains(one);
-    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.');
-    let ends = [".html", ".htm", ".xhtml", ".txt", ".json"];
-    path.len() <= 200
-        && path.chars().all(is_letter)
-        && path.split('/').all(is_part)
-        && ends.iter().any(|end| path.ends_with(end))
 }
 
 /// Returns whether an included file that cannot be read is known to change nothing.

@@ -74,6 +74,17 @@ pub(super) fn is_plain(path: &str) -> bool {
         && path.split('/').all(is_part)
 }
 
+/// Returns whether a path is that of a page, which is never the source of a program.
+pub(super) fn is_page(path: &str) -> bool {
+    let is_letter = |one: char| one.is_ascii_alphanumeric() || "-._/".contains(one);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.');
+    let ends = [".html", ".htm", ".xhtml", ".txt", ".json"];
+    path.len() <= 200
+        && path.chars().all(is_letter)
+        && path.split('/').all(is_part)
+        && ends.iter().any(|end| path.ends_with(end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::imported::{ImportedAction, ImportedRoute};
-use super::routes;
 use super::server::NginxServer;
 use super::settings::{GlobalSettings, push, text_of};
 use super::together::ImportedServers;
 use super::value::SettingValue;
 use super::{LeftOuts, ReadFile};
+use super::{pages, routes};
 use crate::text::quoted;
 
 /// Returns the file.
@@ -66,9 +66,12 @@ fn site(
     if server.scope.is_closed {
         return;
     }
-    let Some(root) = &server.root_scope().root else { return };
     for (status, page) in &server.scope.pages {
-        let file = root.join(page.trim_start_matches('/'));
+        let Some(file) = pages::file_of(server, page) else {
+            let why = format!("the page {page} is not shown to all: left out");
+            left.add(&server.directive, &why);
+            continue;
+        };
         if read(&file).is_ok() {
             push(
                 out,
@@ -102,9 +105,9 @@ fn route(out: &mut String, prefix: &str, one: &ImportedRoute) {
     if let (ImportedAction::Folder(_), Some(on)) = (&one.action, one.listing) {
         push(out, format_args!("listing = {}", text_of(if on { "on" } else { "off" })));
     }
-    let lists =
-        [("index", &one.index), ("try-files", &one.try_files), ("forbidden", &one.forbidden)];
-    for (name, texts) in lists.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+    let lists = [("try-files", &one.try_files), ("forbidden", &one.forbidden)];
+    let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
+    for (name, texts) in one.index.iter().map(|names| ("index", names)).chain(lists) {
         let all: Vec<String> = texts.iter().map(|text| text_of(text)).collect();
         push(out, format_args!("{name} = [{}]", all.join(", ")));
     }

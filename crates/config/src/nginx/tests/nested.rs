@@ -155,3 +155,67 @@ fn a_path_of_a_folder_that_is_for_something_else_is_not_served_from_it() {
     assert_eq!(served(&parsed(&none).main, "/"), "403 403 Forbidden", "{}", none.text);
     assert!(reasons(&none).contains("it serves nothing that can be taken over"));
 }
+
+#[test]
+fn what_looks_for_other_files_than_the_folder_around_it_is_not_part_of_it() {
+    let import = imported(
+        "server { root /srv; autoindex on; location ~ ^/a/ { try_files $uri/index.html =404; } \
+         location ~ \\.css$ { try_files $uri =404; } location ~ ^/b/ { autoindex off; } \
+         location ~ \\.js$ { autoindex off; } location = /c/ { autoindex off; } \
+         location = /d { try_files $uri/index.html =404; } location /e.x { try_files \
+         $uri/index.html =404; } location = /f { try_files $uri =404; } location /g.x { } }",
+    );
+    let site = parsed(&import).main;
+    for (path, expected) in [
+        ("/a/x", "404"),
+        ("/b/x", "404"),
+        ("/x.css", "/srv/x.css"),
+        ("/x.js", "/srv/x.js"),
+        ("/c/", "403 403 Forbidden"),
+        ("/c/x", "/srv/c/x"),
+        ("/d", "403 403 Forbidden"),
+        ("/e.x", "403 403 Forbidden"),
+        ("/f", "403 403 Forbidden"), // If it is a folder, it is not listed.
+        ("/g.x", "/srv/g.x"),
+    ] {
+        assert_eq!(served(&site, path), expected, "{path}\n{}", import.text);
+    }
+}
+
+/// Pages that nginx does not show to all are not pages here.
+#[test]
+fn a_page_for_errors_is_what_nginx_serves_at_its_path() {
+    for (directives, expected) in [
+        ("", Some("/srv/e/404.html")),
+        ("location / { root /other; }", Some("/other/e/404.html")),
+        ("location = /e/404.html { internal; }", Some("/srv/e/404.html")),
+        ("location /e/ { internal; root /pages; }", Some("/pages/e/404.html")),
+        ("location ~ \\.html$ { expires 1d; }", Some("/srv/e/404.html")),
+        ("location ~ \\.html$ { deny all; } location = /e/404.html { }", Some("/srv/e/404.html")),
+        ("location /e { deny all; }", None),
+        ("location /e/ { allow 10.0.0.0/8; deny all; }", None),
+        ("location = /e/404.html { proxy_pass http://x; }", None),
+        ("location = /e/404.html { internal; deny all; }", None),
+        ("location /e/ { alias /pages/; }", None),
+        ("location /e/ { return 200 x; }", None),
+        ("location ~ \\.html$ { deny all; }", None),
+        ("location ~ ^/e/ { root /pages; }", None),
+        ("allow 10.0.0.0/8; deny all;", None),
+    ] {
+        let text = format!("server {{ root /srv; error_page 404 /e/404.html; {directives} }}");
+        let import = imported_with(&text, &|_| Ok("gone".to_owned()));
+        let line = expected.map(|file| format!("[[error-page]]\nstatus = 404\nfile = \"{file}\""));
+        match line {
+            Some(line) => assert!(import.text.contains(&line), "{directives}\n{}", import.text),
+            None => {
+                assert!(!import.text.contains("error-page"), "{directives}\n{}", import.text);
+                let why = "the page /e/404.html is not shown to all: left out";
+                assert!(reasons(&import).contains(why), "{directives}\n{}", reasons(&import));
+            }
+        }
+    }
+    let own = imported("server { root /srv; location /a/ { error_page 404 /x.html; } }");
+    assert!(reasons(&own).contains("pages for errors are those of the server"));
+    let none = imported("server { root /srv; index index.php; }");
+    assert!(none.text.contains("index = []"), "{}", none.text);
+}
