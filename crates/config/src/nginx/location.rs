@@ -4,6 +4,7 @@ use super::LeftOuts;
 use super::pattern::patterns;
 use super::scope::NginxScope;
 use super::syntax::Directive;
+use crate::forbidden::is_matched;
 
 /// Which paths a location is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,17 @@ pub(super) enum LocationMatcher {
     Expression(Vec<String>),
     /// `@name`: no request is for it.
     Named,
+}
+
+impl LocationMatcher {
+    /// Returns whether what runs scripts may be at its paths.
+    fn may_be_page(&self) -> bool {
+        let Self::Expression(patterns) = self else { return true };
+        let pages = ["/x.html", "/x.htm", "/x.shtml", "/x.xhtml", "/x.svg", "/x.xml"];
+        let is_one =
+            |pattern: &String| pages.iter().any(|page| is_matched(pattern, page.as_bytes()));
+        patterns.iter().any(is_one)
+    }
 }
 
 /// A location.
@@ -53,6 +65,9 @@ impl NginxLocation {
         };
         for one in directive.block.iter().flatten() {
             scope.apply(one, left);
+        }
+        if matcher.may_be_page() {
+            scope.check_types(directive, left);
         }
         scope.finish(directive, left);
         if scope.pages != server.pages {

@@ -45,10 +45,27 @@ impl FolderMount {
     /// Returns whether a path may be that of a folder's index.
     pub(super) fn has_index(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default();
-        match &self.scope.index {
-            Some(names) => names.iter().any(|index| index == name),
-            None => name == "index.html",
-        }
+        self.indexes().any(|index| index == name)
+    }
+
+    /// Returns whether folders without an index are listed.
+    pub(super) fn lists(&self) -> bool {
+        self.scope.listing == Some(true)
+    }
+
+    /// Returns whether patterns leave out the index of a folder, and not the folder itself.
+    pub(super) fn loses_index(&self, patterns: &[String]) -> bool {
+        let loses = |pattern: &String, index: &str| {
+            let mut ends = (0..pattern.len()).filter_map(|at| pattern.get(at..));
+            ends.any(|end| is_matched(end, index.as_bytes()) && !is_matched(end, b"/"))
+        };
+        let mut indexes = self.indexes().map(|index| format!("/{index}"));
+        indexes.any(|index| patterns.iter().any(|pattern| loses(pattern, &index)))
+    }
+
+    fn indexes(&self) -> impl Iterator<Item = &str> {
+        let usual = self.scope.index.is_none().then_some("index.html");
+        usual.into_iter().chain(self.scope.index.iter().flatten().map(String::as_str))
     }
 
     /// Returns the patterns of what a prefix is for: no other folder serves that, neither by its

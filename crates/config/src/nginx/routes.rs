@@ -203,7 +203,8 @@ impl RouteBuilding<'_> {
             self.shared.insert(path.to_owned());
             return;
         }
-        if is_file(path) && scope.alias.is_none() && scope.root == self.server.root_scope().root {
+        let is_file_too = |alias: &PathBuf| is_file(&alias.to_string_lossy());
+        if is_file(path) && scope.alias.as_ref().is_none_or(is_file_too) {
             left.add(&location.directive, "a single file has no route: it responds with 403");
             return self.close(path, true);
         }
@@ -417,7 +418,7 @@ impl RouteBuilding<'_> {
         let scopes = self.server.locations.iter().map(|one| &one.scope);
         let runs_programs = scopes.chain([&self.server.scope]).any(|scope| scope.runs_programs);
         for mount in &self.folders {
-            let mut all: Vec<String> = Vec::new();
+            let (mut all, mut of_files): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
             if runs_programs {
                 all.extend(PROGRAMS.map(str::to_owned));
             }
@@ -434,7 +435,12 @@ impl RouteBuilding<'_> {
                         all.extend(mount.of_prefix(path));
                     }
                     LocationMatcher::Exact(path) if self.is_apart(location, path, mount) => {
-                        all.extend(mount.of_exact(path));
+                        of_files.extend(mount.of_exact(path));
+                        let folder = path.rfind('/').map_or(path.as_str(), |at| &path[..=at]);
+                        if mount.lists() && mount.has_index(path) {
+                            // nginx refuses the index, and lists nothing in its place.
+                            of_files.extend(mount.of_exact(folder));
+                        }
                     }
                     _ => {}
                 }
@@ -442,6 +448,10 @@ impl RouteBuilding<'_> {
             let is_all = |one: &String| ["*", "/*"].contains(&one.as_str());
             let path = if mount.path.is_empty() { "/" } else { &mount.path };
             let Some(route) = self.routes.get_mut(path) else { continue };
+            if mount.lists() && mount.loses_index(&all) {
+                route.listing = Some(false);
+            }
+            all.append(&mut of_files);
             all.append(&mut route.forbidden);
             all.sort();
             all.dedup();

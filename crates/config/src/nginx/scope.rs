@@ -126,6 +126,21 @@ impl NginxScope {
         (all, spa)
     }
 
+    /// Closes a server or a location with types of its own in which pages are none: in nginx these
+    /// are all that there are, and here a page runs its scripts.
+    ///
+    /// - `of`: what has the directives.
+    pub(super) fn check_types(&mut self, of: &Directive, left: &mut LeftOuts) {
+        let all = of.block.iter().flatten().filter(|one| one.name == "types");
+        let has_html =
+            |one: &Directive| one.block.iter().flatten().any(|kind| kind.name == "text/html");
+        if !all.clone().any(has_html)
+            && let Some(one) = all.last()
+        {
+            self.close(one, "files have the types of the server, pages among them", left);
+        }
+    }
+
     /// Takes a directive over, or notes that it was left out; then nothing may be served, unless
     /// the directive makes no difference to that.
     pub(super) fn apply(&mut self, one: &Directive, left: &mut LeftOuts) {

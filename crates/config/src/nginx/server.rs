@@ -80,6 +80,11 @@ impl NginxServer {
         for one in all.iter().filter(|one| one.name != "location") {
             server.take(one, settings, left);
         }
+        // It is for all listeners, also those behind it.
+        if all.iter().any(|one| one.name == "ssl" && one.args() == ["on"]) {
+            server.listeners.iter_mut().for_each(|one| one.has_tls = true);
+        }
+        server.scope.check_types(directive, left);
         server.scope.finish(directive, left);
         // Locations inherit all of the server, also what is written behind them.
         for one in all.iter().filter(|one| one.name == "location") {
@@ -104,7 +109,7 @@ impl NginxServer {
             ("ssl_certificate_key", [path]) if !path.contains('$') => {
                 self.key.get_or_insert_with(|| (*path).to_owned());
             }
-            ("ssl", ["on"]) => self.listeners.iter_mut().for_each(|one| one.has_tls = true),
+            ("ssl", ["on"]) => {}
             ("if", condition) => self.condition(one, condition, left),
             ("ssl_protocols", _) => settings.compare(one, left),
             _ if settings.take(one, left) => {}

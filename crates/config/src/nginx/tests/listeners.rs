@@ -102,6 +102,14 @@ fn a_status_that_there_is_not_is_another_one_of_its_class() {
 }
 
 #[test]
+fn ssl_is_on_for_all_listeners_of_a_server() {
+    for own in ["ssl on; listen 8443;", "listen 8443; ssl on;", "listen 8443 ssl;"] {
+        let import = imported(&format!("server {{ {own} ssl_certificate /c; root /srv; }}"));
+        assert_eq!(listen_of(&import), ["0.0.0.0:8443 tls"], "{own}");
+    }
+}
+
+#[test]
 fn what_closes_all_is_told() {
     let all = syntax::parse(&Path::new("/n.conf").into(), "events { }").expect("it is read");
     let mut left = LeftOuts::default();

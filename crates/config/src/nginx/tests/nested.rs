@@ -219,3 +219,51 @@ fn a_page_for_errors_is_what_nginx_serves_at_its_path() {
     let none = imported("server { root /srv; index index.php; }");
     assert!(none.text.contains("index = []"), "{}", none.text);
 }
+
+#[test]
+fn files_that_nginx_shows_as_texts_are_no_pages() {
+    for (types, is_closed) in [
+        ("types { } default_type application/octet-stream;", true),
+        ("types { text/plain html txt; }", true),
+        ("types { text/javascript mjs; } types { text/html html; }", false),
+        ("default_type text/plain;", false),
+    ] {
+        let import = imported(&format!("server {{ root /srv; location /a/ {{ {types} }} }}"));
+        let site = parsed(&import).main;
+        let expected = if is_closed { "403 403 Forbidden" } else { "/srv/a/x" };
+        assert_eq!(served(&site, "/a/x"), expected, "{types}");
+        assert_eq!(served(&site, "/x"), "/srv/x", "{types}");
+        let import = imported(&format!("server {{ root /srv; {types} }}"));
+        let expected = if is_closed { "403 403 Forbidden" } else { "/srv/a/x" };
+        assert_eq!(served(&parsed(&import).main, "/a/x"), expected, "{types}");
+    }
+    let text =
+        "server { root /srv; location ~ \\.mjs$ { types { } default_type text/javascript; } }";
+    assert_eq!(served(&parsed(&imported(text)).main, "/a.mjs"), "/srv/a.mjs");
+}
+
+#[test]
+fn a_folder_whose_index_is_left_out_is_not_listed_in_its_place() {
+    let of = |location: &str| {
+        let import = imported(&format!("server {{ root /srv; autoindex on; {location} }}"));
+        let file = parsed(&import);
+        let route = file.main.routes.iter().find(|route| route.path == "/").expect("a route");
+        let listing = route.settings.iter().find(|one| one.name == "listing").expect("a setting");
+        (served(&file.main, "/"), served(&file.main, "/a/"), listing.value.clone() == "on")
+    };
+    let (none, root, folder) = ("404".to_owned(), "/srv/".to_owned(), "/srv/a".to_owned());
+    for (location, expected) in [
+        ("", (root.clone(), folder.clone(), true)),
+        ("location = /x.html { deny all; }", (root.clone(), folder.clone(), true)),
+        ("location = /index.html { deny all; }", (none.clone(), folder.clone(), true)),
+        ("location = /index.html { return 301 /x; }", (none.clone(), folder.clone(), true)),
+        ("location = /a/index.html { deny all; }", (root.clone(), none.clone(), true)),
+        ("location /a { deny all; }", (root.clone(), "403 403 Forbidden".to_owned(), true)),
+        ("location /index { deny all; }", (root.clone(), folder.clone(), false)),
+        ("location ~ \\.html$ { deny all; }", (root.clone(), folder.clone(), false)),
+        ("location ~ ^/a/.*\\.html$ { deny all; }", (root.clone(), folder.clone(), false)),
+        ("location ~ \\.(bak|php)$ { deny all; }", (root.clone(), folder.clone(), true)),
+    ] {
+        assert_eq!(of(location), expected, "{location}");
+    }
+}
