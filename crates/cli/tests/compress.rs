@@ -164,8 +164,9 @@ fn other_bytes_of_the_same_time_are_compressed_again() {
     let build = |text: &str| {
         folder.write("app.js", script(text));
         // Two builds of one length differ by their bytes alone.
-        folder.write("docs/page.html", format!("<p>{:9}</p>\n", text).repeat(200));
-        ["app.js", "docs/page.html"].iter().for_each(|at| pin(at));
+        folder.write("docs/page.html", format!("<p>{text:9}</p>\n").repeat(200));
+        pin("app.js");
+        pin("docs/page.html");
     };
     for text in ["first", "second", "third", "3."] {
         build(text);

@@ -106,7 +106,7 @@ fn statuses(directives: &str, paths: &[&str]) -> (Vec<String>, String) {
     let root = folder.path().display().to_string();
     let files = ["index.html", "pub/index.html", "pub/a.txt", "pub/in/a.txt", "pub/plan.pdf"];
     let files = files.iter().chain(&["other/a.txt", "other/in/a.txt", "a.bak", "list/a/x.txt"]);
-    let files: Vec<(&str, &str)> = files.map(|name| (*name, "text")).collect();
+    let files: Vec<(&str, &str)> = files.map(|name| (*name, "secret")).collect();
     written(folder.path(), &files);
     written(
         folder.path(),
@@ -119,7 +119,12 @@ fn statuses(directives: &str, paths: &[&str]) -> (Vec<String>, String) {
     let found = ended(&mut command(&["import", &from, "-o", &to]));
     assert_eq!(found.code, Some(0), "{found:?}");
     let server = Server::start(&["serve", &to]);
-    let status = |path: &&str| status(&server.get(path)).to_owned();
+    let status = |path: &&str| {
+        let answer = server.get(path);
+        let status = status(&answer).to_owned();
+        assert!(status == "200" || !answer.contains("secret"), "{path}: {answer}");
+        status
+    };
     (paths.iter().map(status).collect(), found.stderr)
 }
 
@@ -166,6 +171,12 @@ fn expressions_and_look_ups_leave_nothing_readable_that_nginx_does_not_serve() {
              try_files $uri =404; } location /other/ { try_files $uri/ =404; }",
             &["/pub/", "/pub/a.txt", "/list/", "/list/a/x.txt", "/other/a.txt"],
             &["200", "404", "404", "200", "403"],
+        ),
+        (
+            "autoindex on; location = /pub/index.html { deny all; } error_page 404 /index.html; \
+             location = /index.html { deny all; }",
+            &["/pub/", "/list/", "/pub/a.txt", "/none"],
+            &["404", "200", "200", "404"],
         ),
     ] {
         let (found, said) = statuses(directives, paths);

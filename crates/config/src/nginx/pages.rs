@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::location::{LocationMatcher, NginxLocation};
-use super::scope::NginxScope;
+use super::scope::{ClosedFor, NginxScope};
 use super::server::NginxServer;
 use crate::forbidden::is_matched;
 
-/// Returns the file of a page. nginx looks for it as for a request of that path, but that `internal`
-/// does not keep it: where it may be refused, or is none of the files there, it is `None`.
+/// Returns the file of a page, where nginx shows one to all. It looks for it as for a request of
+/// that path, which `internal` does not keep.
 pub(super) fn file_of(server: &NginxServer, page: &str) -> Option<PathBuf> {
     let exact =
         |one: &&NginxLocation| matches!(&one.matcher, LocationMatcher::Exact(path) if path == page);
@@ -33,5 +33,6 @@ pub(super) fn file_of(server: &NginxServer, page: &str) -> Option<PathBuf> {
 
 /// Returns whether all clients may read the files of a scope, as pages at least.
 fn is_shown(scope: &NginxScope) -> bool {
-    !scope.is_refused && !scope.responds() && scope.alias.is_none() && scope.settings.admits_all()
+    let is_open = !scope.is_closed || scope.closed_for == ClosedFor::Requests;
+    is_open && !scope.responds() && scope.alias.is_none() && scope.settings.admits_all()
 }

@@ -48,7 +48,8 @@ impl NginxRealIp {
             return None;
         }
         let header = of("real_ip_header").concat().to_ascii_lowercase();
-        let is_network = |text: &String| text != "*" && Networks::of(&[text.clone()]).is_ok();
+        let is_network =
+            |text: &String| text != "*" && Networks::of(std::slice::from_ref(text)).is_ok();
         let is_known = header == "x-forwarded-for" && of("real_ip_recursive") == ["on"];
         if is_known && from.iter().all(is_network) {
             return Some(from);

@@ -262,18 +262,14 @@ impl RouteBuilding<'_> {
         let mount = FolderMount::of(&self.folders, path);
         let has_it =
             |one: &&FolderMount| one.has_files_of(scope) && !self.leaves_out(one, path, true);
-        match mount.filter(has_it) {
-            Some(mount) => {
-                if !scope.is_dressed_as(&mount.scope) {
-                    left.add(&location.directive, "it is served without the fields that it adds");
-                }
-                self.shared_files.insert(path.to_owned());
-            }
-            None => {
-                left.add(&location.directive, "a single file has no route: it responds with 403");
-                self.close(path, false);
-            }
+        let Some(mount) = mount.filter(has_it) else {
+            left.add(&location.directive, "a single file has no route: it responds with 403");
+            return self.close(path, false);
+        };
+        if !scope.is_dressed_as(&mount.scope) {
+            left.add(&location.directive, "it is served without the fields that it adds");
         }
+        self.shared_files.insert(path.to_owned());
     }
 
     /// Adds the answer of a prefix.

@@ -38,11 +38,18 @@ pub(super) struct NginxScope {
     pub(super) settings: NginxRouteSettings,
     /// Nothing of it may be served: a directive was not understood, or says so.
     pub(super) is_closed: bool,
-    /// The same, and not by `internal` alone: pages for errors are not served either.
-    pub(super) is_refused: bool,
-    pub(super) is_internal: bool,
+    pub(super) closed_for: ClosedFor,
     /// It runs programs, whose sources lie about.
     pub(super) runs_programs: bool,
+}
+
+/// What a closed scope is closed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ClosedFor {
+    #[default]
+    All,
+    /// By `internal`: pages for errors may be there.
+    Requests,
 }
 
 /// A response by `return`.
@@ -131,11 +138,11 @@ impl NginxScope {
     ///
     /// - `of`: what has the directives.
     pub(super) fn check_types(&mut self, of: &Directive, left: &mut LeftOuts) {
-        let all = of.block.iter().flatten().filter(|one| one.name == "types");
+        let mut all = of.block.iter().flatten().filter(|one| one.name == "types");
         let has_html =
             |one: &Directive| one.block.iter().flatten().any(|kind| kind.name == "text/html");
         if !all.clone().any(has_html)
-            && let Some(one) = all.last()
+            && let Some(one) = all.next_back()
         {
             self.close(one, "files have the types of the server, pages among them", left);
         }
@@ -166,7 +173,7 @@ impl NginxScope {
             ("index", names) => self.set_index(one, names, left),
             ("try_files", [files @ .., last]) => self.try_files(one, (files, last), left),
             ("satisfy", ["all"]) | ("access_log", ["off"]) => {}
-            ("internal", []) => self.is_internal = true,
+            ("internal", []) => self.closed_for = ClosedFor::Requests,
             ("return", args) => self.set_return(one, args, left),
             ("rewrite", args) => self.set_rewrite(one, args, left),
             ("include", [path]) => {
@@ -206,8 +213,10 @@ impl NginxScope {
             SettingsConclusion::Unclear(why) if !self.is_closed => self.close(of, why, left),
             SettingsConclusion::Closed | SettingsConclusion::Unclear(_) => self.is_closed = true,
         }
-        self.is_refused = self.is_closed;
-        self.is_closed |= self.is_internal;
+        if self.is_closed {
+            self.closed_for = ClosedFor::All;
+        }
+        self.is_closed |= self.closed_for == ClosedFor::Requests;
     }
 
     /// Closes the scope by a directive.

@@ -217,8 +217,10 @@ impl NginxServer {
 
     /// Returns whether it has a location for a path of its own.
     pub(super) fn has_exact(&self, path: &str) -> bool {
-        let of = |one: &NginxLocation| matches!(&one.matcher, LocationMatcher::Exact(known) if known == path);
-        self.locations.iter().any(of)
+        self.locations.iter().any(|one| match &one.matcher {
+            LocationMatcher::Exact(known) => known == path,
+            _ => false,
+        })
     }
 
     /// Returns whether a request for a path comes to a deeper location than that of `prefix`.

@@ -205,13 +205,12 @@ fn a_page_for_errors_is_what_nginx_serves_at_its_path() {
         let text = format!("server {{ root /srv; error_page 404 /e/404.html; {directives} }}");
         let import = imported_with(&text, &|_| Ok("gone".to_owned()));
         let line = expected.map(|file| format!("[[error-page]]\nstatus = 404\nfile = \"{file}\""));
-        match line {
-            Some(line) => assert!(import.text.contains(&line), "{directives}\n{}", import.text),
-            None => {
-                assert!(!import.text.contains("error-page"), "{directives}\n{}", import.text);
-                let why = "the page /e/404.html is not shown to all: left out";
-                assert!(reasons(&import).contains(why), "{directives}\n{}", reasons(&import));
-            }
+        if let Some(line) = line {
+            assert!(import.text.contains(&line), "{directives}\n{}", import.text);
+        } else {
+            assert!(!import.text.contains("error-page"), "{directives}\n{}", import.text);
+            let why = "the page /e/404.html is not shown to all: left out";
+            assert!(reasons(&import).contains(why), "{directives}\n{}", reasons(&import));
         }
     }
     let own = imported("server { root /srv; location /a/ { error_page 404 /x.html; } }");
