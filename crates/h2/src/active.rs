@@ -79,6 +79,15 @@ impl Active {
             && self.outbox.as_ref().is_some_and(|outbox| !outbox.had_turn())
     }
 
+    /// Returns whether only the end of its content is left to be sent.
+    pub(super) fn is_at_end(&self) -> bool {
+        match &self.rest {
+            Some(Rest::Pieces) => self.outbox.as_ref().is_some_and(|outbox| outbox.has_ended()),
+            Some(Rest::Tunnel(pipe)) => pipe.has_output(false),
+            _ => false,
+        }
+    }
+
     /// Returns how slowly its client may take content.
     pub(super) fn write_timeout(&self, usual: ProgressTimeout) -> ProgressTimeout {
         match &self.rest {

@@ -33,6 +33,8 @@ enum FillStep {
     Last(usize),
     /// The content ends with trailer fields, or without more bytes.
     End(Option<Trailers>),
+    /// There was nothing to write after all.
+    Nothing,
     /// It has to wait for its disk.
     Cold,
     /// A tunnel was cut by its function.
@@ -51,34 +53,42 @@ impl FillStep {
 impl Http2Conn {
     /// Adds content to the next send, the most urgent first, as windows allow.
     pub(super) fn fill(&mut self) {
-        let mut written = 0;
+        let (mut written, mut idle) = (0, Vec::new());
         while self.core.open_streams() > 0 && self.has_room() {
             let room = self.core.room();
             let now_ms = self.now_ms();
-            let Some(id) = next_stream(self.core.streams(), room, now_ms) else { break };
-            written += self.send_piece(id);
+            let next = next_stream(self.core.streams(), &idle, room, now_ms);
+            let Some(id) = next else { break };
+            match self.send_piece(id) {
+                Some(bytes) => written += bytes,
+                // Whatever it was that made it ready, this turn has to end.
+                None => idle.push(id),
+            }
         }
         if written > 0 {
             gustnado_tasks::charge(u32::try_from(written / UNIT_BYTES).unwrap_or(u32::MAX));
         }
     }
 
-    /// Writes one frame of a stream's content. Returns how many bytes of content it has.
-    fn send_piece(&mut self, id: StreamId) -> usize {
+    /// Writes one frame of a stream's content. Returns how many bytes of content it has; `None`: the
+    /// stream is as it was.
+    fn send_piece(&mut self, id: StreamId) -> Option<usize> {
         let out_bytes_max = self.out_bytes_max();
         let out = self.next.get_or_insert_with(Connection::outgoing);
         let left = out_bytes_max.saturating_sub(out.len()).max(1);
         let budget = self.core.room().min(self.core.frame_bytes_max()).min(left);
-        let Some(stream) = self.core.stream(id) else { return 0 };
+        let stream = self.core.stream(id)?;
         let budget = budget.min(stream.window());
-        let is_paced = stream.state.pace.is_some();
-        let budget = if is_paced { self.granted(id, budget) } else { budget };
-        if budget == 0 && is_paced && !self.has_ended(id) {
-            return 0;
-        }
+        let budget = match stream.state.pace {
+            // An end needs neither a window nor its time.
+            Some(_) if stream.state.is_at_end() => 0,
+            Some(_) => Some(self.granted(id, budget)).filter(|budget| *budget > 0)?,
+            None => budget,
+        };
         let out = self.next.get_or_insert_with(Connection::outgoing);
         let piece = write_piece(&mut self.core, id, budget, out);
         let bytes = match piece {
+            FillStep::Nothing => return None,
             FillStep::Written(bytes) | FillStep::Last(bytes) => bytes,
             _ => 0,
         };
@@ -103,7 +113,7 @@ impl Http2Conn {
             }
         }
         match piece {
-            FillStep::Written(_) => {}
+            FillStep::Written(_) | FillStep::Nothing => {}
             FillStep::Last(_) => self.finish(id),
             FillStep::End(trailers) => self.end_content(id, trailers),
             FillStep::Cold => self.await_disk(id),
@@ -115,14 +125,7 @@ impl Http2Conn {
             }
             FillStep::Failed => self.reset(id, ErrorCode::InternalError),
         }
-        bytes
-    }
-
-    /// Returns whether a stream of pieces has ended, and only its end is to be sent.
-    fn has_ended(&mut self, id: StreamId) -> bool {
-        let Some(stream) = self.core.stream(id) else { return false };
-        let is_pieces = matches!(stream.state.rest, Some(Rest::Pieces));
-        is_pieces && stream.state.outbox.as_ref().is_some_and(|outbox| outbox.has_ended())
+        Some(bytes)
     }
 
     /// Ends the content of a stream, with its trailer fields if it has some.
@@ -145,7 +148,14 @@ impl Http2Conn {
 
 /// Returns the stream whose turn it is: of those that can send, the most urgent one; of several,
 /// first those that are of no use in parts, in their order, then the others in turn (RFC 9218 §10).
-fn next_stream(streams: &[Stream<Box<Active>>], room: usize, now_ms: u64) -> Option<StreamId> {
+///
+/// - `idle`: those that had nothing to send in this turn.
+fn next_stream(
+    streams: &[Stream<Box<Active>>],
+    idle: &[StreamId],
+    room: usize,
+    now_ms: u64,
+) -> Option<StreamId> {
     let mut first = None;
     for stream in streams {
         let Priority { urgency, is_incremental } = stream.priority;
@@ -155,6 +165,9 @@ fn next_stream(streams: &[Stream<Box<Active>>], room: usize, now_ms: u64) -> Opt
             continue;
         }
         let rank = rank(if is_incremental { stream.state.turn } else { 0 });
+        if idle.contains(&stream.id) {
+            continue;
+        }
         if first.is_none_or(|first| rank < first) {
             first = Some(rank);
         }
@@ -241,7 +254,7 @@ fn write_tunnel(
             }
             FillStep::Last(0)
         }
-        PipeOutput::Nothing => FillStep::Written(0),
+        PipeOutput::Nothing => FillStep::Nothing,
         PipeOutput::Cut => FillStep::Cut,
         PipeOutput::Failed => FillStep::Panicked,
     }

@@ -4,11 +4,14 @@ use std::time::{Duration, Instant};
 
 use gustnado::config::{Config, Pace};
 use gustnado::task::sleep;
-use gustnado::{Request, Response, Routes, route};
+use gustnado::{Request, Response, Route, Routes, Tunnel, route};
+use gustnado_http::h2::ErrorCode;
+use gustnado_http::h2::frame::setting;
 
 use crate::harness::folder::noise;
 use crate::harness::http2::Http2Client;
 use crate::harness::{Folder, PATIENCE, Server, Setup};
+use crate::tunnels::opened;
 use crate::{in_clear, of_folder};
 
 on_every_server!(
@@ -20,6 +23,8 @@ on_every_server!(
     a_connection_is_received_at_its_rate,
     a_route_paces_the_bodies_for_it,
     the_first_byte_waits_for_its_time,
+    the_end_of_a_paced_tunnel_needs_no_window,
+    the_end_of_a_paced_tunnel_waits_for_no_other,
     who_asks_too_often_gets_429,
     our_own_pace_is_nobodys_slowness,
     a_drain_lets_paced_answers_finish,
@@ -207,6 +212,49 @@ fn the_first_byte_waits_for_its_time(setup: Setup) {
         assert_eq!(client.answer(id).text(), text);
         assert!(began.elapsed() >= AT_LEAST, "{text}: {:?}", began.elapsed());
     }
+}
+
+/// A route at a low pace, whose tunnels wait for the client's end.
+fn paced_tunnels(act: impl Fn(Tunnel) + Send + Sync + Copy + 'static) -> Route {
+    let silent = async move |mut tunnel: Tunnel| {
+        while tunnel.recv().await.is_ok_and(|bytes| !bytes.is_empty()) {}
+        act(tunnel);
+    };
+    let paced = route().get(move |_: &Request| Response::upgrade("echo", silent));
+    paced.bytes_per_second(1_000).burst(1_000)
+}
+
+fn the_end_of_a_paced_tunnel_needs_no_window(setup: Setup) {
+    let routes = Routes::new()
+        .route("/returns", paced_tunnels(drop))
+        .route("/panics", paced_tunnels(|_| panic!("on purpose")));
+    let server = Server::routes(in_clear(setup), routes);
+    let mut client =
+        Http2Client::connect_with(server.address(), &[(setting::INITIAL_WINDOW_SIZE, 0)]);
+    for (target, reset) in [("/returns", None), ("/panics", Some(ErrorCode::InternalError))] {
+        let id = opened(&mut client, target);
+        client.send_data(id, b"", true);
+        assert_eq!(client.answer(id).reset, reset, "{target}");
+        client.ping();
+    }
+}
+
+fn the_end_of_a_paced_tunnel_waits_for_no_other(setup: Setup) {
+    let loud = async |mut tunnel: Tunnel| _ = tunnel.send(noise(1, 50_000)).await;
+    let both = move |request: &Request| match request.query_value("loud") {
+        Some(_) => Response::upgrade("echo", loud),
+        None => Response::upgrade("echo", async |mut tunnel: Tunnel| _ = tunnel.recv().await),
+    };
+    let route = route().get(both).bytes_per_second(1_000).burst(1_000);
+    let server = Server::routes(in_clear(setup), Routes::new().route("/", route));
+    let mut client = Http2Client::connect(server.address());
+    let quiet = opened(&mut client, "/");
+    let loud = opened(&mut client, "/?loud=1");
+    client.wait_for(loud, |answer| !answer.body.is_empty());
+    client.send_data(quiet, b"", true);
+    assert_eq!(client.answer(quiet).reset, None);
+    client.ping();
+    assert!(!client.so_far(loud).is_whole, "it has its pace");
 }
 
 fn who_asks_too_often_gets_429(setup: Setup) {

@@ -410,6 +410,9 @@ impl StreamPipe {
                 return state.end_output();
             }
             let count = state.unsent.len().min(bytes_max);
+            if count == 0 {
+                return PipeOutput::Nothing;
+            }
             let mut unsent = mem::take(&mut state.unsent);
             let piece = unsent.split_to(count);
             state.set_unsent(unsent);

@@ -72,6 +72,7 @@ fn a_send_ends_once_all_of_it_is_taken() {
     pipe.start_send(Bytes::from_static(b"hello"));
     assert!(connection.rung() == 1 && sent(&pipe, &tunnel).is_pending());
     assert!(pipe.has_output(true) && !pipe.has_output(false) && pipe.has_unsent());
+    assert_eq!(pipe.output(0), PipeOutput::Nothing, "an empty piece would be a frame");
     assert_eq!(pipe.output(3), PipeOutput::Bytes(Bytes::from_static(b"hel")));
     assert!(sent(&pipe, &tunnel).is_pending() && tunnel.rung() == 0);
     // The end goes behind what is left, and needs no window.
