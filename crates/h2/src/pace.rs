@@ -157,9 +157,8 @@ impl Http2Conn {
         reply: &mut StreamReply<'_>,
         (response, head_only): (Response, bool),
         until_ms: u64,
-        app: &App,
     ) {
-        self.open(reply, app);
+        self.open(reply);
         let has_pieces = reply.has_pieces;
         if let Some(stream) = self.core.stream(reply.id) {
             let held = HeldResponse { response, head_only, has_pieces, until_ms };

@@ -292,7 +292,7 @@ impl Http2Conn {
         let spool = options.spools_bodies().then(|| Arc::clone(&app.tables.build.spool));
         let gathered = Gathered::new(received.head, received.bytes, bytes_max, spool);
         let id = received.reply.id;
-        self.open(&mut received.reply, app);
+        self.open(&mut received.reply);
         self.charge_head(received);
         if received.head.expects_continue() {
             self.write_interim(id, Status::CONTINUE, &Fields::new());

@@ -64,7 +64,7 @@ impl Http2Conn {
         let handler = Arc::clone(handler);
         let running = move || RunningHandler::start(&*handler, given, None);
         let now_ms = self.socket.now().mono_ms;
-        self.open(&mut received.reply, app);
+        self.open(&mut received.reply);
         self.charge_head(received);
         if let Some(stream) = self.core.stream(received.reply.id) {
             let active = &mut *stream.state;
@@ -90,7 +90,7 @@ impl Http2Conn {
     ) {
         let parts = RequestHead::take(received.head, received.bytes);
         parts.hint(files);
-        self.open(&mut received.reply, app);
+        self.open(&mut received.reply);
         if let Some(stream) = self.core.stream(received.reply.id) {
             let active = &mut *stream.state;
             (active.parts, active.table) = (Some(parts), Some(Arc::clone(table)));

@@ -62,11 +62,11 @@ impl Http2Conn {
         on_upgrade: Box<OnUpgrade>,
         app: &App,
     ) -> Option<Arc<StreamPipe>> {
-        self.open(reply, app);
+        self.open(reply);
         let addresses = self.addresses();
         let connection: Arc<dyn PipeConnection> = self.open_mailroom();
+        let step = self.core.window_bytes() as usize / 2;
         let stream = self.core.stream(reply.id)?;
-        let step = app.h2.window_bytes as usize / 2;
         let pipe = StreamPipe::new(addresses, step, (connection, reply.id), app.times.write);
         // It goes on by itself: what becomes of the stream, it is told.
         spawn_detached(TunnelRun::new(on_upgrade, Arc::clone(&pipe))).ok()?;

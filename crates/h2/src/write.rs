@@ -143,7 +143,7 @@ impl Http2Conn {
         app: &App,
     ) {
         if let Some(until_ms) = self.held_until(reply, &response) {
-            return self.hold_response(reply, (response, head_only), until_ms, app);
+            return self.hold_response(reply, (response, head_only), until_ms);
         }
         let Response { status, content_type, fields, content, extras } = response;
         let extras = extras.map_or_else(ResponseExtras::default, |extras| *extras);
@@ -184,16 +184,16 @@ impl Http2Conn {
         }
         match placed {
             Placed::Streamed(streamed) => {
-                self.open(reply, app);
+                self.open(reply);
                 self.stream_content(reply.id, streamed, extras.trailers);
             }
             Placed::Later(rest) => {
-                self.open(reply, app);
+                self.open(reply);
                 if let Some(stream) = self.core.stream(reply.id) {
                     stream.state.rest = Some(rest);
                 }
             }
-            _ => self.close_stream(reply, app),
+            _ => self.close_stream(reply),
         }
         if let Some(pace) = pace {
             self.begin_route(reply.id, pace, head_bytes);
@@ -236,7 +236,7 @@ impl Http2Conn {
         }
         app.count_response(200, (out.len() - before) as u64);
         self.record(reply, (200, sent.len() as u64), &text, true, None);
-        self.close_stream(reply, app);
+        self.close_stream(reply);
     }
 
     /// Returns the fields that every response has.
@@ -269,9 +269,9 @@ impl Http2Conn {
 
     /// Closes the stream of a response, all of which is written.
     #[inline]
-    fn close_stream(&mut self, reply: &mut StreamReply<'_>, app: &App) {
+    fn close_stream(&mut self, reply: &mut StreamReply<'_>) {
         if !reply.is_end {
-            self.open(reply, app);
+            self.open(reply);
         }
         if reply.is_open {
             self.finish(reply.id);
@@ -279,7 +279,7 @@ impl Http2Conn {
     }
 
     /// Opens the stream of a request, unless it is open.
-    pub(super) fn open(&mut self, reply: &mut StreamReply<'_>, app: &App) {
+    pub(super) fn open(&mut self, reply: &mut StreamReply<'_>) {
         if reply.is_open {
             return;
         }
@@ -287,7 +287,7 @@ impl Http2Conn {
         let (read_ms, exchange) = (self.now_ms(), reply.exchange.take());
         let is_insecure = reply.is_insecure;
         let active = Active { exchange, read_ms, is_insecure, ..Active::default() };
-        self.core.open(reply.id, (reply.asked, reply.is_end), &app.h2, Box::new(active));
+        self.core.open(reply.id, (reply.asked, reply.is_end), Box::new(active));
     }
 
     /// Writes an interim response.

@@ -242,7 +242,7 @@ impl ServerSide {
                 if is_end && exchange.path == "/1" {
                     self.at_once.push(id);
                 } else {
-                    self.core.open(id, (Some((&head, bytes)), is_end), &self.h2, ());
+                    self.core.open(id, (Some((&head, bytes)), is_end), ());
                 }
             }
             H2Event::Refused { id, status, is_end, .. } => {
@@ -250,7 +250,7 @@ impl ServerSide {
                 assert!(exchange.is_too_large, "{status:?} {exchange:?}");
                 exchange.request.is_seen = true;
                 if !is_end {
-                    self.core.open(id, (None, is_end), &self.h2, ());
+                    self.core.open(id, (None, is_end), ());
                 }
                 self.respond_on(all, id, (status.code(), true, None), Vec::new());
             }

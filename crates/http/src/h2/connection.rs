@@ -163,6 +163,8 @@ pub struct H2Connection<S> {
     /// The newest stream that this side has reset.
     last_reset: StreamId,
     windows: ConnectionWindows,
+    /// The first window of each of the client's streams, as it was told.
+    window_bytes: u32,
     frame_bytes_max: u32,
     /// The bytes of the preface that have come.
     preface: u8,
@@ -203,6 +205,7 @@ impl<S> H2Connection<S> {
             last_served: StreamId::MAX,
             last_reset: 0,
             windows: ConnectionWindows::new(CONNECTION_WINDOW),
+            window_bytes: step.h2.window_bytes,
             frame_bytes_max: FRAME_BYTES_LEAST,
             preface: 0,
             has_settings: false,
@@ -290,6 +293,12 @@ impl<S> H2Connection<S> {
     #[inline]
     pub fn open_streams(&self) -> usize {
         self.streams.len()
+    }
+
+    /// Returns how much the client may send on each stream at first, as it was told: the limits of
+    /// later steps may be others.
+    pub fn window_bytes(&self) -> u32 {
+        self.window_bytes
     }
 
     /// Returns the number of the client's newest stream.

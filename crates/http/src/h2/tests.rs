@@ -103,7 +103,7 @@ impl Talk {
                     let view = head.on(&bytes);
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                     if self.keeps_open {
-                        connection.open(id, (Some((&head, &bytes)), is_end), step.h2, ());
+                        connection.open(id, (Some((&head, &bytes)), is_end), ());
                     }
                     let fields = view
                         .fields()
@@ -369,6 +369,22 @@ fn windows_are_given_back_as_bodies_are_taken() {
     let given = 48_000 + (64 << 10);
     let wanted = (kind::WINDOW_UPDATE, 0, 1, u32::to_be_bytes(given).to_vec());
     assert_eq!(talk.written(), [wanted], "with as much again, since it is in use");
+}
+
+#[test]
+fn a_stream_has_the_window_that_its_client_was_told() {
+    let mut talk = Talk::begun();
+    let told = talk.connection.window_bytes();
+    for (stream, other) in [(1, 1 << 20), (3, 16 << 10)] {
+        talk.h2.window_bytes = other;
+        talk.post(stream);
+        for _ in 0..told / 16_384 {
+            talk.frame(kind::DATA, 0, stream, &[0; 16_384]);
+        }
+        talk.frame(kind::DATA, 0, stream, &[0]);
+        talk.run().expect("one stream breaks a rule");
+        assert_eq!(talk.resets(), [(stream, ErrorCode::FlowControlError)]);
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Flow control (RFC 9113 §5.2): nothing is sent that the client has no room for, and a full window
 //! holds up its own stream only.
 
-use gustnado::{Request, Response, Routes};
+use gustnado::config::Config;
+use gustnado::{Request, Response, Routes, Server as Builder, Tunnel};
 use gustnado_http::h2::frame::setting;
 
 use crate::harness::folder::noise;
 use crate::harness::http2::Http2Client;
 use crate::harness::{Folder, Server, Setup};
+use crate::tunnels::open;
 use crate::{in_clear, of_folder};
 
 on_every_server!(
@@ -15,6 +17,7 @@ on_every_server!(
     a_window_of_a_byte_is_enough,
     settings_change_the_windows_of_open_streams,
     a_stream_of_pieces_keeps_to_its_window,
+    a_reload_changes_no_window_that_a_client_was_told,
 );
 
 fn a_full_window_stops_its_stream_only(setup: Setup) {
@@ -117,4 +120,44 @@ fn a_stream_of_pieces_keeps_to_its_window(setup: Setup) {
     client.give(id, 1 << 20);
     let wanted: String = (0..1_000_u32).map(|number| number.to_string().repeat(50)).collect();
     assert!(client.answer(id).text() == wanted);
+}
+
+fn a_reload_changes_no_window_that_a_client_was_told(setup: Setup) {
+    let counted = async |mut tunnel: Tunnel| {
+        let mut count = 0;
+        while let Ok(bytes) = tunnel.recv().await
+            && !bytes.is_empty()
+        {
+            count += bytes.len();
+        }
+        tunnel.send(count.to_string()).await.expect("the client reads");
+    };
+    let task = async |request: Request| {
+        let body = request.into_body().bytes(1 << 20).await?;
+        Ok::<_, gustnado::BodyError>(body.len().to_string())
+    };
+    let routes = Routes::new()
+        .post("/inline", |request: &Request| request.bytes().len().to_string())
+        .post("/task", task)
+        .get("/tunnel", move |_: &Request| Response::upgrade("echo", counted));
+    let of = |h2_window_bytes| {
+        let config = Config { h2_window_bytes, ..in_clear(setup) };
+        Builder::new().config(config).routes(routes.clone())
+    };
+    for (before, after) in [(64 << 10, 1 << 20), (1 << 20, 64 << 10)] {
+        let server = Server::built(of(before));
+        let mut client = Http2Client::connect(server.address());
+        // The second time it has acknowledged the settings.
+        (0..2).for_each(|_| client.ping());
+        server.running().reload(of(after)).expect("it is valid");
+        let body = noise(4, 600_000);
+        for target in ["/inline", "/task"] {
+            assert_eq!(client.post_within_windows(target, &body).text(), "600000", "{target}");
+        }
+        let tunnel = open(&mut client, "/tunnel");
+        assert_eq!(client.upload(tunnel, &body).text(), "600000");
+        let mut next = Http2Client::connect(server.address());
+        next.ping();
+        assert_eq!(next.setting(setting::INITIAL_WINDOW_SIZE), Some(after));
+    }
 }

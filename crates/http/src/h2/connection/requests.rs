@@ -1,8 +1,8 @@
 //! HEADERS, CONTINUATION and DATA: requests and their bodies.
 
 use super::{
-    CONNECTION_WINDOW, H2Connection, H2Error, H2Event, H2Limits, H2Scratch, Step, Stream, StreamId,
-    flag, write_window,
+    CONNECTION_WINDOW, H2Connection, H2Error, H2Event, H2Scratch, Step, Stream, StreamId, flag,
+    write_window,
 };
 use crate::h2::error::{ErrorCode, Flood};
 use crate::h2::flow::{FIRST_WINDOW, StreamWindows};
@@ -232,7 +232,6 @@ impl<S> H2Connection<S> {
         &mut self,
         id: StreamId,
         (head, is_end): (Option<(&Head, &[u8])>, bool),
-        h2: &H2Limits,
         state: S,
     ) -> &mut Stream<S> {
         let body_left = match head.map(|(head, _)| head.framing()) {
@@ -245,7 +244,7 @@ impl<S> H2Connection<S> {
             _ if ahead == id => of_update,
             field => field.map_or_else(Priority::default, Priority::of),
         };
-        let window = h2.window_bytes;
+        let window = self.window_bytes;
         // Before the client knows the setting, it may send as much as without (RFC 9113 §6.9.2).
         let least = if self.is_acknowledged { 0 } else { FIRST_WINDOW };
         let at = self.streams.len();

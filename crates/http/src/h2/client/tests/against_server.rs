@@ -40,7 +40,7 @@ impl Lengths {
                 Some(H2Event::Request { id, head, is_end }) => {
                     let bytes = step.scratch.head_bytes().to_vec();
                     assert_eq!(head.on(&bytes).field("authorization"), Some(&b"secret"[..]));
-                    core.open(id, (Some((&head, &bytes)), is_end), h2, 0);
+                    core.open(id, (Some((&head, &bytes)), is_end), 0);
                     core.write_head(id, is_end, out, |encoder, out| {
                         encoder.status(200, out);
                         encoder.field("x-way".into(), b"back", out);
