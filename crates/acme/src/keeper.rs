@@ -1,5 +1,6 @@
 //! Keeps a certificate valid: the thread that does what is due.
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -33,6 +34,9 @@ pub struct CertificateKeeper {
     settings: AcmeSettings,
     store: CertificateStore,
     authority: Authority,
+    /// The state that could not be written: what it says about the next attempt counts all the
+    /// same.
+    unsaved: RefCell<Option<AcmeState>>,
 }
 
 impl CertificateKeeper {
@@ -53,7 +57,7 @@ impl CertificateKeeper {
             store.write_bytes("certificate.pem", pem.as_bytes())?;
         }
         let authority = Authority::new(&settings);
-        Ok(Self { settings, store, authority })
+        Ok(Self { settings, store, authority, unsaved: RefCell::default() })
     }
 
     /// Returns the folder.
@@ -73,7 +77,7 @@ impl CertificateKeeper {
         now_s: i64,
     ) -> Result<i64, CertificateStoreError> {
         let due = || {
-            let state: AcmeState = self.store.read("state.json").unwrap_or_default();
+            let state = self.state();
             let held = HeldCertificate::read(&self.store.certificate());
             (state.due(held.as_ref(), &self.settings.names, now_s), state, held)
         };
@@ -84,7 +88,8 @@ impl CertificateKeeper {
         // Another process may have done it just before.
         match due() {
             (DueAction::At(at), ..) => return Ok((at - now_s).clamp(1, LOOK_S)),
-            (DueAction::Attempt, mut state, _) => _ = self.attempt(&mut state, observer, now_s),
+            // The observer has heard of a failure, and the state says when to try again.
+            (DueAction::Attempt, state, _) => _ = self.attempt(state, observer, now_s)?,
             (DueAction::Advice, mut state, held) => {
                 let held = held.expect("advice is about a certificate");
                 let (settings, store) = (&self.settings, &self.store);
@@ -92,7 +97,7 @@ impl CertificateKeeper {
                 // Without it the certificate is renewed in time all the same.
                 let (window, wait_s) = asked.unwrap_or((None, 0));
                 state.note_advice(window, wait_s, now_s, chance());
-                self.store.write("state.json", &state)?;
+                self.save(state)?;
             }
         }
         Ok(1)
@@ -104,23 +109,41 @@ impl CertificateKeeper {
     /// [`AcmeError`], which is kept in the folder, too.
     pub fn renew(&self, observer: &dyn AcmeObserver) -> Result<(), AcmeError> {
         let Some(_lock) = self.store.lock()? else { return Err(AcmeError::UnderWay) };
-        let mut state: AcmeState = self.store.read("state.json").unwrap_or_default();
-        self.attempt(&mut state, observer, now_s())
+        self.attempt(self.state(), observer, now_s())?
     }
 
+    fn state(&self) -> AcmeState {
+        let unsaved = self.unsaved.borrow().clone();
+        unsaved.or_else(|| self.store.read("state.json")).unwrap_or_default()
+    }
+
+    fn save(&self, state: AcmeState) -> Result<(), CertificateStoreError> {
+        let written = self.store.write("state.json", &state);
+        *self.unsaved.borrow_mut() = written.is_err().then_some(state);
+        written
+    }
+
+    /// Tries to obtain a certificate. Where the folder cannot be written, the authority is not
+    /// asked: what it issues would be lost, and it counts.
+    ///
+    /// # Errors
+    /// [`CertificateStoreError`]: the state cannot be written.
     fn attempt(
         &self,
-        state: &mut AcmeState,
+        mut state: AcmeState,
         observer: &dyn AcmeObserver,
         now_s: i64,
-    ) -> Result<(), AcmeError> {
-        let mut tried = attempt(&self.settings, &self.store, state, &self.authority);
+    ) -> Result<Result<(), AcmeError>, CertificateStoreError> {
+        let mut begun = state.clone();
+        begun.note_begun(now_s, chance());
+        self.store.write("state.json", &begun)?;
+        let mut tried = attempt(&self.settings, &self.store, &mut state, &self.authority);
         // An authority may forget its nonces any time: that is nobody's fault, and soon mended.
         for _ in 0..NONCE_TRIES {
             if !tried.as_ref().is_err_and(AcmeError::is_of_nonce) {
                 break;
             }
-            tried = attempt(&self.settings, &self.store, state, &self.authority);
+            tried = attempt(&self.settings, &self.store, &mut state, &self.authority);
         }
         let names = self.settings.names.join(", ");
         let done = match tried {
@@ -148,8 +171,8 @@ impl CertificateKeeper {
                 Err(error)
             }
         };
-        self.store.write("state.json", state)?;
-        done
+        self.save(state)?;
+        Ok(done)
     }
 }
 
@@ -251,6 +274,25 @@ mod tests {
         }
     }
 
+    /// Makes it impossible to write the state.
+    fn block_state(folder: &std::path::Path) {
+        let state = folder.join("state.json");
+        _ = std::fs::remove_file(&state);
+        std::fs::create_dir_all(state.join("in-its-place")).expect("a folder");
+    }
+
+    /// Blocks the state while an attempt is under way.
+    struct Blocking<'f>(&'f std::path::Path, Cell<u32>);
+
+    impl AcmeObserver for Blocking<'_> {
+        fn obtained(&self, _: &str) {}
+
+        fn failed(&self, _: &str) {
+            self.1.set(self.1.get() + 1);
+            block_state(self.0);
+        }
+    }
+
     fn settings(folder: &std::path::Path, directory: String) -> AcmeSettings {
         AcmeSettings {
             names: vec!["a.test".to_owned()],
@@ -262,6 +304,33 @@ mod tests {
             challenge: ChallengeChoice::Http01,
             external: None,
         }
+    }
+
+    #[test]
+    fn an_authority_is_not_asked_where_the_state_cannot_be_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = "https://127.0.0.1:1/dir".to_owned();
+        let keeper = CertificateKeeper::open(settings(folder.path(), directory)).expect("it opens");
+        block_state(folder.path());
+        let (counted, now) = (Counted::default(), 1_800_000_000);
+        keeper.step(&counted, now).expect_err("no state can be written");
+        keeper.renew(&counted).expect_err("the same");
+        assert_eq!(counted.failed.get(), 0);
+        std::fs::remove_dir_all(folder.path().join("state.json")).expect("it is there");
+        keeper.step(&counted, now).expect("now it can");
+        assert_eq!(counted.failed.get(), 1);
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_written_counts_all_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = "https://127.0.0.1:1/dir".to_owned();
+        let keeper = CertificateKeeper::open(settings(folder.path(), directory)).expect("it opens");
+        let (blocking, now) = (Blocking(folder.path(), Cell::new(0)), 1_800_000_000);
+        keeper.step(&blocking, now).expect_err("the end of the attempt cannot be written");
+        assert!(keeper.step(&blocking, now + 1).expect("nothing is due") > 50);
+        keeper.step(&blocking, now + 3_600).expect_err("it is due, and there is no state");
+        assert_eq!(blocking.1.get(), 1, "the authority was asked once");
     }
 
     /// No authority is there for a day, and a restart of the server changes nothing about it.

@@ -94,6 +94,11 @@ impl AcmeState {
         };
     }
 
+    /// Notes an attempt that begins: one whose end cannot be noted counts as one that has failed.
+    pub(crate) fn note_begun(&mut self, now_s: i64, chance: u64) {
+        self.wait(UNREACHED_WAITS, now_s, chance);
+    }
+
     /// Notes an attempt that has failed.
     ///
     /// - `is_refused`: the authority had a say in it.
@@ -107,11 +112,18 @@ impl AcmeState {
         chance: u64,
     ) {
         let waits = if is_refused { REFUSED_WAITS } else { UNREACHED_WAITS };
-        let wait = waits[usize::try_from(self.failures).unwrap_or(usize::MAX).min(waits.len() - 1)];
-        let usual = now_s + wait + within(wait / 5, chance);
-        self.retry_at_s = usual.max(not_before_s.unwrap_or(0).min(now_s + 7 * DAY));
-        self.failures = self.failures.saturating_add(1);
+        self.wait(waits, now_s, chance);
+        let wanted = not_before_s.unwrap_or(0).min(now_s + 7 * DAY);
+        self.retry_at_s = self.retry_at_s.max(wanted);
         (self.last_error, self.last_error_at_s) = (Some(error), now_s);
+    }
+
+    /// Sets when the next attempt is made after one more that has not succeeded.
+    fn wait(&mut self, waits: [i64; 7], now_s: i64, chance: u64) {
+        let failures = usize::try_from(self.failures).unwrap_or(usize::MAX);
+        let wait = waits[failures.min(waits.len() - 1)];
+        self.retry_at_s = now_s + wait + within(wait / 5, chance);
+        self.failures = self.failures.saturating_add(1);
     }
 
     /// Notes the authority's advice: some moment of its window is chosen (RFC 9773 §4.2).
