@@ -65,6 +65,32 @@ struct Current {
     sites: Arc<Sites>,
     /// The files as they were before they were read.
     stamps: FileStamps,
+    /// They could not be used as they were.
+    refused: Option<RefusedFiles>,
+}
+
+/// Files that could not be used. What was wrong may pass without a change of theirs: a certificate
+/// that is not valid yet, no descriptor left, a file system that fails for a moment.
+#[derive(Clone, Copy, Debug)]
+struct RefusedFiles {
+    at_s: i64,
+    /// They are read again after so many seconds.
+    wait_s: i64,
+}
+
+/// The longest such wait.
+const WAIT_S_MAX: i64 = 60;
+
+impl RefusedFiles {
+    fn new(now_s: i64, before: Option<Self>) -> Self {
+        let wait_s = before.map_or(1, |before| (before.wait_s * 2).min(WAIT_S_MAX));
+        Self { at_s: now_s, wait_s }
+    }
+
+    /// Returns whether they are to be read again. The clock may have been set back.
+    fn is_due(self, now_s: i64) -> bool {
+        !(self.at_s..self.at_s + self.wait_s).contains(&now_s)
+    }
 }
 
 impl TlsAcceptor {
@@ -87,34 +113,52 @@ impl TlsAcceptor {
         };
         let stamps = FileStamps::of(settings.files());
         let sites = Arc::new(Sites::read(&settings, &tickets, now_s)?);
-        let current = RwLock::new(Current { sites, stamps });
+        let current = RwLock::new(Current { sites, stamps, refused: None });
         let in_flight = HandshakesUnderWay::new(settings.handshakes_max);
         let infos = SharedInfos::default();
         Ok(Self { settings, tickets, current, in_flight, infos })
     }
 
-    /// Reads all files again if one of them has changed since the last call. Connections keep what
-    /// they have; what cannot be read leaves everything as it is. Returns whether it was replaced.
+    /// Reads all files again if one of them has changed since the last call, and from time to time
+    /// while they cannot be used. Connections keep what they have; what cannot be read leaves
+    /// everything as it is. Returns whether it was replaced.
     ///
     /// # Errors
     /// [`TlsSettingsError`]: each change is reported once.
     pub fn refresh(&self, now_s: i64) -> Result<bool, TlsSettingsError> {
         let stamps = FileStamps::of(self.settings.files());
-        {
+        let refused = {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-            if current.stamps == stamps {
-                return Ok(false);
+            match current.refused {
+                _ if current.stamps != stamps => {
+                    current.stamps = stamps;
+                    None
+                }
+                Some(refused) if refused.is_due(now_s) => Some(refused),
+                _ => return Ok(false),
             }
-            current.stamps = stamps;
+        };
+        let read = self.read(now_s);
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok((sites, keys)) => {
+                if let Some(keys) = keys {
+                    self.tickets.replace(keys);
+                }
+                (current.sites, current.refused) = (sites, None);
+                Ok(true)
+            }
+            Err(error) => {
+                current.refused = Some(RefusedFiles::new(now_s, refused));
+                if refused.is_some() { Ok(false) } else { Err(error) }
+            }
         }
+    }
+
+    /// Reads what is presented, and the keys of tickets, if those are in a file.
+    fn read(&self, now_s: i64) -> Result<(Arc<Sites>, Option<TicketKeys>), TlsSettingsError> {
         let keys = self.settings.ticket_keys.as_deref().map(TicketKeys::read).transpose()?;
-        let sites = Arc::new(Sites::read(&self.settings, &self.tickets, now_s)?);
-        // From here on nothing can fail.
-        if let Some(keys) = keys {
-            self.tickets.replace(keys);
-        }
-        self.current.write().unwrap_or_else(PoisonError::into_inner).sites = sites;
-        Ok(true)
+        Ok((Arc::new(Sites::read(&self.settings, &self.tickets, now_s)?), keys))
     }
 
     /// Returns what is presented to clients, of each site.
@@ -183,7 +227,7 @@ impl ChooseConfig for TlsAcceptor {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::generate_simple_self_signed;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd, generate_simple_self_signed};
     use rustls::pki_types::ServerName;
     use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 
@@ -241,6 +285,36 @@ mod tests {
             }
         }
         (client.handshake_kind().expect("it is over"), first.unwrap_or_default())
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_read_again_without_a_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let acceptor = acceptor(folder.path());
+        let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        params.not_before = date_time_ymd(2040, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        let made = params.self_signed(&key).expect("a certificate");
+        let pem = key.serialize_pem() + &made.pem();
+        std::fs::write(folder.path().join("pair.pem"), pem).expect("a file");
+        acceptor.refresh(NOW_S).expect_err("it is not valid yet");
+        for second in 0..100 {
+            assert!(!acceptor.refresh(NOW_S + second).expect("it was told once"));
+        }
+        let valid_s = 2_209_000_000;
+        assert!(acceptor.refresh(valid_s).expect("now it is"));
+        assert!(!acceptor.refresh(valid_s + 100).expect("nothing is new"));
+    }
+
+    #[test]
+    fn refused_files_are_read_less_often_with_time() {
+        let mut refused = RefusedFiles::new(NOW_S, None);
+        assert!(!refused.is_due(NOW_S) && refused.is_due(NOW_S + 1));
+        for _ in 0..10 {
+            refused = RefusedFiles::new(NOW_S, Some(refused));
+        }
+        assert!(!refused.is_due(NOW_S + 59) && refused.is_due(NOW_S + 60));
+        assert!(refused.is_due(NOW_S - 1), "the clock was set back");
     }
 
     #[test]

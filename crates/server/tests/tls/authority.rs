@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -48,7 +49,13 @@ impl Authority {
 
     /// Issues a certificate for some names, or replaces one.
     pub(crate) fn issue(&self, file: &str, names: &[&str]) -> Pair {
-        let (cert, key) = self.issued(names);
+        let (cert, key) = self.issued(names, SystemTime::UNIX_EPOCH);
+        self.write(file, &cert, &key)
+    }
+
+    /// The same; it is valid in a while.
+    pub(crate) fn issue_ahead(&self, file: &str, names: &[&str], ahead: Duration) -> Pair {
+        let (cert, key) = self.issued(names, SystemTime::now() + ahead);
         self.write(file, &cert, &key)
     }
 
@@ -60,9 +67,10 @@ impl Authority {
         pair
     }
 
-    fn issued(&self, names: &[&str]) -> (rcgen::Certificate, KeyPair) {
+    fn issued(&self, names: &[&str], from: SystemTime) -> (rcgen::Certificate, KeyPair) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).expect("names");
+        let mut params = CertificateParams::new(names).expect("names");
+        params.not_before = from.into();
         let key = KeyPair::generate().expect("a key");
         (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
     }
@@ -100,7 +108,7 @@ impl ClientOf<'_> {
         match self {
             Self::Nobody => builder.with_no_client_auth(),
             Self::Authority(authority) => {
-                let (cert, key) = authority.issued(&["client.test"]);
+                let (cert, key) = authority.issued(&["client.test"], SystemTime::UNIX_EPOCH);
                 let key = PrivateKeyDer::try_from(key.serialize_der()).expect("PKCS#8");
                 builder.with_client_auth_cert(vec![cert.der().clone()], key).expect("a pair")
             }

@@ -1,6 +1,7 @@
 //! Certificates that are replaced while the server runs, and sessions that outlive them.
 
 use std::fs;
+use std::time::Duration;
 
 use gustnado::config::{Config, SiteTls, TlsRecords};
 use gustnado::{Request, Server as Builder};
@@ -17,6 +18,7 @@ on_every_server!(
     a_handler_sees_the_certificate_that_its_connection_was_given,
     pages_tell_when_certificates_end,
     a_pair_that_cannot_be_used_leaves_the_last_one,
+    a_certificate_that_is_not_valid_yet_is_taken_once_it_is,
     a_reload_ends_no_session,
     a_certificate_that_a_reload_brings_is_watched_too,
     servers_that_share_keys_resume_each_others_sessions,
@@ -129,6 +131,18 @@ fn a_pair_that_cannot_be_used_leaves_the_last_one(setup: Setup) {
     authority.issue("server", &["a.test"]);
     wait_until("both are there", || server.stats().reloads > before);
     assert!(presented(&server, &others()).0 != first);
+}
+
+fn a_certificate_that_is_not_valid_yet_is_taken_once_it_is(setup: Setup) {
+    let authority = Authority::new();
+    let server = Server::start(config(&authority, setup));
+    let others = || authority.client(&[&TLS13], ClientOf::Nobody);
+    let (first, _) = presented(&server, &others());
+    authority.issue_ahead("server", &["a.test"], Duration::from_secs(3));
+    wait_until("it is refused", || server.stats().reloads_refused >= 1);
+    assert!(presented(&server, &others()).0 == first);
+    // Nothing changes but the time.
+    wait_until("it is there", || presented(&server, &others()).0 != first);
 }
 
 fn a_reload_ends_no_session(setup: Setup) {
