@@ -191,6 +191,7 @@ impl Http2Conn {
             let mut reply =
                 StreamReply { has_pieces, was_held: true, ..StreamReply::of_stream(id, is_end) };
             self.write_response(&mut reply, response, head_only, &app);
+            self.send_tunnel(id);
         }
     }
 

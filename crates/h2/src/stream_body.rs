@@ -92,6 +92,10 @@ impl TunnelGuard {
     pub(super) fn pipe(&self) -> &StreamPipe {
         &self.0
     }
+
+    pub(super) fn shared(&self) -> Arc<StreamPipe> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl Drop for TunnelGuard {

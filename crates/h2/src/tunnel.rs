@@ -19,7 +19,7 @@ use gustnado_web::routes::RouteTable;
 use gustnado_web::tunnel::{PipeClose, PipeConnection, PipeLoss, StreamPipe, Tunnel};
 
 use crate::Http2Conn;
-use crate::active::Rest;
+use crate::active::{Active, Rest};
 use crate::respond::StreamReply;
 use crate::stream_body::{StreamBody, TunnelGuard};
 
@@ -42,26 +42,32 @@ impl Http2Conn {
             return self.write_prepared(reply, declined(response), (parts, table), app);
         };
         // During a drain nothing new begins, and a client without a slot may try again as well.
-        let pipe = if app.is_draining() { None } else { self.start_tunnel(reply, on_upgrade, app) };
-        let Some(pipe) = pipe else {
+        if app.is_draining() || self.start_tunnel(reply, on_upgrade, app).is_none() {
             return self.write_refusal(reply, Status::SERVICE_UNAVAILABLE, app);
-        };
+        }
         response.switch(None);
         reply.has_pieces = true;
         self.write_prepared(reply, response, (parts, table), app);
-        if let Some(stream) = self.core.stream(reply.id) {
-            stream.state.rest = Some(Rest::Tunnel(pipe));
+        self.send_tunnel(reply.id);
+    }
+
+    /// Sends what a tunnel has to send, if this stream is one, once the head of its response is
+    /// written.
+    pub(super) fn send_tunnel(&mut self, id: StreamId) {
+        let Some(stream) = self.core.stream(id) else { return };
+        let Active { incoming, rest, .. } = &mut *stream.state;
+        if let (StreamBody::Tunnel(tunnel), Some(Rest::Pieces)) = (incoming, &rest) {
+            *rest = Some(Rest::Tunnel(tunnel.shared()));
         }
     }
 
-    /// Starts the function of a tunnel. Returns what the connection has to send of it; `None` if
-    /// every slot for tasks is taken.
+    /// Starts the function of a tunnel. `None`: every slot for tasks is taken.
     fn start_tunnel(
         &mut self,
         reply: &mut StreamReply<'_>,
         on_upgrade: Box<OnUpgrade>,
         app: &App,
-    ) -> Option<Arc<StreamPipe>> {
+    ) -> Option<()> {
         self.open(reply);
         let addresses = self.addresses();
         let connection: Arc<dyn PipeConnection> = self.open_mailroom();
@@ -81,7 +87,7 @@ impl Http2Conn {
         // What the handler may still leave is no part of the tunnel.
         (active.outbox, active.task) = (None, None);
         (active.parts, active.table) = (None, None);
-        Some(pipe)
+        Some(())
     }
 
     /// Lets the client send as many bytes more as its tunnel has taken. What that has not taken is
@@ -224,7 +230,6 @@ fn declined(response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::active::Active;
 
     #[test]
     fn a_stream_that_is_a_tunnel_is_small() {

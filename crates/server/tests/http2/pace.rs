@@ -8,10 +8,11 @@ use gustnado::{Request, Response, Route, Routes, Tunnel, route};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::setting;
 
+use crate::harness::echo::echo as echo_bytes;
 use crate::harness::folder::noise;
 use crate::harness::http2::Http2Client;
 use crate::harness::{Folder, PATIENCE, Server, Setup};
-use crate::tunnels::opened;
+use crate::tunnels::{expect, open, opened};
 use crate::{in_clear, of_folder};
 
 on_every_server!(
@@ -25,6 +26,7 @@ on_every_server!(
     the_first_byte_waits_for_its_time,
     the_end_of_a_paced_tunnel_needs_no_window,
     the_end_of_a_paced_tunnel_waits_for_no_other,
+    the_first_byte_of_a_tunnel_waits_too,
     who_asks_too_often_gets_429,
     our_own_pace_is_nobodys_slowness,
     a_drain_lets_paced_answers_finish,
@@ -212,6 +214,26 @@ fn the_first_byte_waits_for_its_time(setup: Setup) {
         assert_eq!(client.answer(id).text(), text);
         assert!(began.elapsed() >= AT_LEAST, "{text}: {:?}", began.elapsed());
     }
+}
+
+fn the_first_byte_of_a_tunnel_waits_too(setup: Setup) {
+    const DELAY: Duration = Duration::from_millis(200);
+    const AT_LEAST: Duration = Duration::from_millis(180);
+    let greet = async |mut tunnel: Tunnel| {
+        tunnel.send("hello").await.expect("the client reads");
+        echo_bytes(tunnel).await;
+    };
+    let delayed = route().first_byte_delay(DELAY);
+    let delayed = delayed.get(move |_: &Request| Response::upgrade("echo", greet));
+    let server = Server::routes(in_clear(setup), Routes::new().route("/", delayed));
+    let mut client = Http2Client::connect(server.address());
+    let (began, id) = (Instant::now(), open(&mut client, "/"));
+    client.send_data(id, b", early", false);
+    expect(&mut client, id, b"hello, early");
+    assert!(began.elapsed() >= AT_LEAST, "{:?}", began.elapsed());
+    client.send_data(id, b", late", true);
+    let answer = client.answer(id);
+    assert_eq!((answer.status, &*answer.text()), (200, "hello, early, late"));
 }
 
 /// A route at a low pace, whose tunnels wait for the client's end.
