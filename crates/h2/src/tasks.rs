@@ -18,7 +18,7 @@ use gustnado_web::response::{Content, Failed, Streamed, Trailers};
 use gustnado_web::routes::{RouteOptions, RouteTable};
 
 use crate::Http2Conn;
-use crate::active::{Active, Rest};
+use crate::active::Active;
 use crate::outbox::{Delivered, StreamEnd, StreamOutbox};
 use crate::respond::{Received, StreamReply};
 use crate::stream_body::{Queued, StreamBody};
@@ -100,37 +100,39 @@ impl Http2Conn {
         self.hint(received.reply.id, app);
     }
 
-    /// Starts a task for an open stream, which ends with it.
+    /// Starts a task for an open stream, which ends with it. Returns whether it did: otherwise the
+    /// request is refused.
     pub(super) fn start_task<F>(
         &mut self,
         id: StreamId,
         make: impl FnOnce(Arc<StreamOutbox>) -> F,
         app: &App,
-    ) where
+    ) -> bool
+    where
         F: Future<Output = ()> + Send + 'static,
     {
         let room = self.open_mailroom();
-        let Some(stream) = self.core.stream(id) else { return };
+        let Some(stream) = self.core.stream(id) else { return false };
         let outbox = stream.state.outbox.get_or_insert_with(|| StreamOutbox::new(id, room));
-        match spawn(make(Arc::clone(outbox))) {
-            Ok(task) => stream.state.task = Some(task.attach()),
-            // Every slot for tasks is taken.
-            Err(_) => self.refuse_stream(id, Status::SERVICE_UNAVAILABLE, app),
+        if let Ok(task) = spawn(make(Arc::clone(outbox))) {
+            stream.state.task = Some(task.attach());
+            return true;
         }
+        // Every slot for tasks is taken.
+        self.refuse_stream(id, Status::SERVICE_UNAVAILABLE, app);
+        false
     }
 
-    /// Has a task make the content of an open stream.
+    /// Starts the task that makes the content of an open stream, before the head of the response is
+    /// written. Returns whether it did: otherwise the request is refused.
     pub(super) fn stream_content(
         &mut self,
         id: StreamId,
         streamed: Streamed,
         trailers: Option<Trailers>,
-    ) {
-        let app = Arc::clone(&self.app);
-        self.start_task(id, |outbox| async move { drive(streamed, trailers, &outbox).await }, &app);
-        if let Some(stream) = self.core.stream(id) {
-            stream.state.rest = Some(Rest::Pieces);
-        }
+        app: &App,
+    ) -> bool {
+        self.start_task(id, |outbox| async move { drive(streamed, trailers, &outbox).await }, app)
     }
 
     /// Looks at what tasks have left. Returns whether there was something.

@@ -158,11 +158,18 @@ impl Http2Conn {
         let has_content = !head_only && status.may_have_body();
         let pace = extras.pace.filter(|pace| pace.has_rate());
         let room = if pace.is_some() { 0 } else { self.room_of(reply) };
-        let placed = match reply.has_pieces {
+        let mut placed = match reply.has_pieces {
             _ if !has_content => Placed::Nothing,
             true => Placed::Later(Rest::Pieces),
             false => Placed::of(content, room),
         };
+        if let Placed::Streamed(streamed) = placed {
+            self.open(reply);
+            if !self.stream_content(reply.id, streamed, extras.trailers, app) {
+                return;
+            }
+            placed = Placed::Later(Rest::Pieces);
+        }
         let lines = self.lines_of(reply, app);
         let Self { core, next, .. } = self;
         let out = &mut next.get_or_insert_with(Connection::outgoing).bytes;
@@ -183,10 +190,6 @@ impl Http2Conn {
             self.announce_end();
         }
         match placed {
-            Placed::Streamed(streamed) => {
-                self.open(reply);
-                self.stream_content(reply.id, streamed, extras.trailers);
-            }
             Placed::Later(rest) => {
                 self.open(reply);
                 if let Some(stream) = self.core.stream(reply.id) {

@@ -3,8 +3,8 @@
 use std::future::{pending, ready};
 use std::io::ErrorKind;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ on_every_server!(
     trailers_follow_the_content,
     events_come_one_by_one,
     a_stream_that_fails_is_reset,
+    a_stream_without_a_slot_has_one_response,
     a_blocking_handler_holds_up_nobody,
     continue_is_said_when_a_handler_reads,
     a_handler_for_a_client_that_sends_no_more_ends_in_its_time,
@@ -203,6 +204,24 @@ fn a_stream_that_fails_is_reset(setup: Setup) {
     assert_eq!((answer.status, &*answer.text()), (200, "some"));
     assert_eq!(answer.reset, Some(ErrorCode::InternalError));
     assert_eq!(client.ask("/here").text(), "here");
+}
+
+fn a_stream_without_a_slot_has_one_response(setup: Setup) {
+    if !(setup.has_slots() && setup.is_shared()) {
+        return; // There is always room for one more.
+    }
+    let (_appender, endless) = Response::append(1);
+    let endless = Mutex::new(Some(endless));
+    let routes = Routes::new()
+        .get("/held", async |_: Request| pending::<&str>().await)
+        .get("/stream", move |_: &Request| endless.lock().expect("no panic").take());
+    let server = Server::routes(Config { workers: 1, slots: 4, ..in_clear(setup) }, routes);
+    let mut client = Http2Client::connect(server.address());
+    let held: Vec<_> = (0..90).map(|_| client.get("/held")).collect();
+    client.ping();
+    assert!(held.iter().any(|id| client.so_far(*id).status == 503), "all slots are taken");
+    let answer = client.ask("/stream");
+    assert_eq!((answer.status, answer.reset, answer.trailers), (503, None, Vec::new()));
 }
 
 fn a_blocking_handler_holds_up_nobody(setup: Setup) {
