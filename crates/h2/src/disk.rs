@@ -69,7 +69,7 @@ impl Http2Conn {
                 if let Some(stream) = self.core.stream(id) {
                     stream.state.memory.hold.settle(0, now_ms);
                 }
-                return self.respond_to_gathered(id, whole, app, context);
+                return self.respond_to_gathered(id, whole, context);
             }
             _ => return self.refuse_stream(id, Status::SERVICE_UNAVAILABLE, app),
         }

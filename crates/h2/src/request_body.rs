@@ -124,7 +124,7 @@ impl Http2Conn {
             return self.start_finish(id, app);
         }
         let body = Bytes::from(mem::take(&mut body.memory));
-        self.respond_to_gathered(id, body, app, context);
+        self.respond_to_gathered(id, body, context);
     }
 
     /// Calls the handler of a request with its whole body.
@@ -132,7 +132,6 @@ impl Http2Conn {
         &mut self,
         id: StreamId,
         body: Bytes,
-        app: &App,
         context: &mut Context<'_>,
     ) {
         let Some(stream) = self.core.stream(id) else { return };
@@ -140,11 +139,11 @@ impl Http2Conn {
         // Charged until the handler has run.
         let memory = mem::take(&mut stream.state.memory);
         let StreamBody::Gathered(gathered) = incoming else { return };
-        let Gathered { head, bytes, trailers, .. } = *gathered;
+        let Gathered { app, head, bytes, trailers, .. } = *gathered;
         let mut received = Received::new(id, &head, &bytes, true);
         received.body = Some((body, trailers));
         received.reply.is_open = true;
-        self.respond_by_route(&mut received, app, context);
+        self.respond_by_route(&mut received, &app, context);
         drop(memory);
     }
 

@@ -290,7 +290,8 @@ impl Http2Conn {
             return;
         }
         let spool = options.spools_bodies().then(|| Arc::clone(&app.tables.build.spool));
-        let gathered = Gathered::new(received.head, received.bytes, bytes_max, spool);
+        let in_force = Arc::clone(&self.app);
+        let gathered = Gathered::new(in_force, received.head, received.bytes, bytes_max, spool);
         let id = received.reply.id;
         self.open(&mut received.reply);
         self.charge_head(received);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use gustnado_app::app::App;
 use gustnado_http::head::Head;
 use gustnado_web::spool::{Spool, SpooledBody};
 use gustnado_web::trailers::RequestTrailers;
@@ -26,6 +27,8 @@ pub(super) enum StreamBody {
 
 /// A request that waits for its body.
 pub(super) struct Gathered {
+    /// In force when the request came: it is served by those routes, whose gate let it through.
+    pub(super) app: Arc<App>,
     pub(super) head: Head,
     pub(super) bytes: Vec<u8>,
     /// What has come; while a task has that at the disk, what has come since.
@@ -56,12 +59,14 @@ pub(super) struct Queued {
 impl Gathered {
     /// - `spool`: where the body may go, if it may.
     pub(super) fn new(
+        app: Arc<App>,
         head: &Head,
         bytes: &[u8],
         bytes_max: u64,
         spool: Option<Arc<Spool>>,
     ) -> Self {
         Self {
+            app,
             head: *head,
             bytes: bytes[..head.len()].to_vec(),
             body: SpooledBody::default(),

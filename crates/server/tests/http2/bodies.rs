@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gustnado::config::Config;
 use gustnado::task::sleep;
-use gustnado::{Request, Response, Routes};
+use gustnado::{Request, Response, Routes, Server as Builder};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::{flag, kind};
 
@@ -29,6 +29,7 @@ on_every_server!(
     a_body_that_is_silent_is_timed_out,
     padding_is_no_content,
     an_upload_may_take_longer_than_a_head,
+    a_body_that_outlives_a_reload_is_for_the_routes_of_before,
 );
 
 fn echo() -> Routes {
@@ -243,4 +244,23 @@ fn an_upload_may_take_longer_than_a_head(setup: Setup) {
     }
     assert!(client.answer(id).body == body);
     assert_eq!(server.stats().timeouts, 0);
+}
+
+fn a_body_that_outlives_a_reload_is_for_the_routes_of_before(setup: Setup) {
+    let of = |name: &'static str, deny: &[&str]| {
+        let read = move |request: &Request| format!("{name} {}", request.bytes().len());
+        let mut config = in_clear(setup);
+        config.routes.access.deny = deny.iter().copied().map(str::to_owned).collect();
+        Builder::new().config(config).routes(Routes::new().post("/", read))
+    };
+    let server = Server::built(of("old", &[]));
+    let mut client = Http2Client::connect(server.address());
+    let id = client.request("POST", "/", &[], false);
+    client.send_data(id, b"some of ", false);
+    client.ping();
+    // It would be past the new gate: that lets those through whose body has come.
+    server.running().reload(of("new", &["*"])).expect("it is valid");
+    assert_eq!(client.post("/", b"more").status, 403);
+    client.send_data(id, b"it", true);
+    assert_eq!(client.answer(id).text(), "old 10");
 }
