@@ -8,6 +8,7 @@ use gustnado_app::app::App;
 use gustnado_app::bodies::BlockedMemory;
 use gustnado_app::hooks::Limit;
 use gustnado_config::UNCHARGED_BYTES;
+use gustnado_http::h2::frame::{FrameHeader, kind};
 use gustnado_http::h2::{ErrorCode, H2Error, H2Event, H2Scratch, HeadLimit, Step, Stream};
 use gustnado_observe::stats::{Added, Fault, Http2Fault};
 use gustnado_tasks::{Charge, Connection, ConnectionError, MemoryKind};
@@ -51,8 +52,8 @@ impl Http2Conn {
             _ if self.read_pause_ms() != u64::MAX => return self.poll_pause().map(Err),
             _ => {}
         }
-        let is_idle = self.is_idle();
-        let piece = if self.has_partial() || is_idle && self.unread.is_empty() {
+        let is_idle = self.is_idle() && !self.has_begun_request();
+        let piece = if self.has_partial() || is_idle {
             ready!(self.socket.poll_recv_or_give_way(is_idle && !self.has_partial()))?
         } else {
             ready!(self.socket.poll_recv(!self.is_end_told))?
@@ -75,6 +76,15 @@ impl Http2Conn {
             self.read(&unread, context);
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Returns whether the head of a request has come in part. Parts of other frames do not count:
+    /// a client could always keep one open.
+    pub(super) fn has_begun_request(&self) -> bool {
+        let is_headers = |(header, _): (FrameHeader, _)| header.kind == kind::HEADERS;
+        self.phase.reads()
+            && (self.core.is_within_block()
+                || FrameHeader::read(&self.unread).is_some_and(is_headers))
     }
 
     /// Reads frames, and keeps the bytes of the last one if it is not whole.

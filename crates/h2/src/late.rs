@@ -65,7 +65,7 @@ impl Http2Conn {
 
     /// Returns whether the next request is waited for. A part of one has a time of its own.
     pub(super) fn awaits_request(&self) -> bool {
-        self.core.open_streams() == 0 && self.timers.frame_ms == u64::MAX
+        self.core.open_streams() == 0 && !self.has_begun_request()
     }
 
     fn more_ms(&self, limit: Limit, configured_ms: u64, reached: u64) -> Option<u64> {

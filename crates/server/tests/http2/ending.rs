@@ -9,7 +9,7 @@ use gustnado::{Request, Routes};
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::kind;
 
-use crate::harness::http2::Http2Client;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Server, Setup};
 use crate::in_clear;
 
@@ -18,6 +18,7 @@ on_every_server!(
     a_client_that_leaves_gets_what_it_asked_for,
     a_client_that_sends_no_more_gets_what_it_asked_for,
     an_idle_connection_ends_with_a_word,
+    a_frame_that_is_kept_open_is_no_request,
     a_connection_that_never_asks_ends,
     a_frame_that_does_not_end_is_timed_out,
     the_limit_of_requests_ends_in_order,
@@ -88,6 +89,24 @@ fn an_idle_connection_ends_with_a_word(setup: Setup) {
     let goaway = client.ended().expect("a GOAWAY");
     assert_eq!((goaway.last, goaway.code), (1, ErrorCode::NoError));
     server.wait_until("it is counted", |stats| stats.idle_closed == 1);
+}
+
+fn a_frame_that_is_kept_open_is_no_request(setup: Setup) {
+    let config = Config { timeout_keep_alive: Duration::from_millis(400), ..in_clear(setup) };
+    let server = Server::routes(config, slow());
+    let mut client = Http2Client::connect(server.address());
+    assert_eq!(client.ask("/").text(), "here");
+    let ping = frame_of(kind::PING, 0, 0, b"are here");
+    let (first, last) = ping.split_at(ping.len() - 1);
+    client.send(first);
+    for _ in 0..20 {
+        thread::sleep(Duration::from_millis(50));
+        // The end of one and the beginning of the next.
+        if !client.try_send(&[last, first].concat()) {
+            break;
+        }
+    }
+    server.wait_until("it has ended", |stats| stats.idle_closed == 1);
 }
 
 fn a_connection_that_never_asks_ends(setup: Setup) {

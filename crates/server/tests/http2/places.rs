@@ -11,13 +11,14 @@ use gustnado::{ClosedConnection, ConnectionFault, Request, Routes, Server as Bui
 use gustnado_http::h2::ErrorCode;
 use gustnado_http::h2::frame::kind;
 
-use crate::harness::http2::Http2Client;
+use crate::harness::http2::{Http2Client, frame_of};
 use crate::harness::{Server, Setup, wait_until};
 use crate::in_clear;
 
 on_every_server!(
     connections_that_last_are_spread_over_the_workers,
     idle_connections_give_way_to_newcomers,
+    a_part_of_a_frame_gives_way_too,
     what_is_under_way_does_not_give_way,
     a_client_has_its_number_of_connections,
     a_connection_lasts_from_its_accept,
@@ -78,6 +79,20 @@ fn idle_connections_give_way_to_newcomers(setup: Setup) {
         }
     }
     assert_eq!(told, evicted);
+}
+
+fn a_part_of_a_frame_gives_way_too(setup: Setup) {
+    let server = Server::routes(Config { connections_max: 4, ..in_clear(setup) }, hello());
+    let mut clients = idle(&server, 4);
+    let ping = frame_of(kind::PING, 0, 0, b"are here");
+    for client in &mut clients {
+        client.send(&ping[..ping.len() - 1]);
+    }
+    thread::sleep(Duration::from_millis(1_100));
+    let began = Instant::now();
+    let mut newcomer = Http2Client::connect(server.address());
+    assert_eq!(newcomer.ask("/").text(), "hello");
+    assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
 }
 
 fn what_is_under_way_does_not_give_way(setup: Setup) {
