@@ -1,6 +1,7 @@
 //! One WebSocket: frames in, frames out, the end of it. It decides what comes next.
 
 mod client;
+mod close_wait;
 mod other_task;
 mod reading;
 pub(crate) mod sending;
@@ -22,6 +23,7 @@ use crate::deflate::Deflate;
 use crate::error::WebSocketError;
 use crate::message::{CloseFrame, MessagePiece, WebSocketMessage};
 use crate::options::WebSocketOptions;
+use close_wait::CloseWait;
 use other_task::OtherTask;
 use traffic::Traffic;
 
@@ -69,6 +71,7 @@ struct CoreExtras {
     deflate: Option<Deflate>,
     /// The code of the close frame that came first, the peer's or this side's.
     first_close: Option<CloseCode>,
+    close_wait: CloseWait,
     /// Why nothing more is received.
     end: Option<WebSocketEnd>,
     /// What the peer may still send now.
@@ -191,9 +194,13 @@ impl Core {
                 self.lose(error.into());
                 continue;
             }
-            match self.tunnel.poll_recv(context, self.tunnel.silent_until_ms()) {
+            let look_at_ms = self.look_at_ms();
+            match self.tunnel.poll_recv(context, look_at_ms) {
                 Poll::Ready(Ok(Some(bytes))) if bytes.is_empty() => {
                     self.lose(WebSocketError::Lost(None));
+                }
+                Poll::Ready(Ok(Some(_))) if self.has_closed && self.ignores_close() => {
+                    self.lose(WebSocketError::TimedOut);
                 }
                 Poll::Ready(Ok(Some(bytes))) => {
                     self.note_heard();
@@ -219,17 +226,20 @@ impl Core {
     fn drain(&mut self) {
         self.is_ending = true;
         if self.role == Role::Client {
-            self.close(CloseCode::GOING_AWAY, "the client ends");
+            self.send_close(CloseCode::GOING_AWAY, "the client ends");
         } else if self.options.is_restarting() {
-            self.close(CloseCode::SERVICE_RESTART, "the server starts again");
+            self.send_close(CloseCode::SERVICE_RESTART, "the server starts again");
         } else {
-            self.close(CloseCode::GOING_AWAY, "the server ends");
+            self.send_close(CloseCode::GOING_AWAY, "the server ends");
         }
     }
 
     /// The peer has been silent for as long as it may be: it is pinged, or was, and is lost.
     #[cold]
     fn look(&mut self) {
+        if self.is_past_close() {
+            return self.lose(WebSocketError::TimedOut);
+        }
         self.give_back();
         if self.is_sending() {
             // It still takes what was sent before, within the time of sends, and a ping is behind
@@ -262,7 +272,7 @@ impl Core {
     /// The peer closes: it is answered, and nothing more is read.
     fn after_close(&mut self, close: CloseFrame) {
         self.extras().first_close.get_or_insert(close.code);
-        self.close(
+        self.send_close(
             if close.code == CloseCode::NO_STATUS { CloseCode::NORMAL } else { close.code },
             "",
         );
@@ -274,7 +284,7 @@ impl Core {
         if violation.code != CloseCode::TRY_AGAIN_LATER {
             self.options.count(WebSocketCount::Violation);
         }
-        self.close(violation.code, violation.reason);
+        self.send_close(violation.code, violation.reason);
         let close = CloseFrame { code: CloseCode::ABNORMAL, reason: violation.reason.to_owned() };
         let error = Some(WebSocketError::Violation(violation));
         self.extras().end = Some(WebSocketEnd { close, error });
@@ -304,8 +314,16 @@ impl Core {
         self.extras.as_ref()?.end.as_ref().map(|end| &end.close)
     }
 
-    /// Closes this side. What was sent before is sent; nothing is afterwards.
+    /// Closes this side. What was sent before is sent; nothing is afterwards. The peer has its time
+    /// to close, too.
     pub(crate) fn close(&mut self, code: CloseCode, reason: &str) {
+        if !self.has_closed {
+            self.extras().close_wait = CloseWait::Due;
+            self.send_close(code, reason);
+        }
+    }
+
+    fn send_close(&mut self, code: CloseCode, reason: &str) {
         if self.has_closed {
             return;
         }

@@ -14,7 +14,7 @@ pub enum WebSocketError {
     /// The peer has broken a rule or a limit. It was told so: the close frame has the code.
     #[error("the peer was refused: {0}")]
     Violation(Violation),
-    /// The peer answers no ping, or takes nothing.
+    /// The peer answers no ping or no close frame, or takes nothing.
     #[error("the peer is silent for too long")]
     TimedOut,
     /// The connection has ended without a close frame.

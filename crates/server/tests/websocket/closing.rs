@@ -21,6 +21,8 @@ on_every_server!(
     a_handler_that_panics_closes_with_an_error,
     a_handler_may_close_and_still_receive,
     a_peer_that_does_not_answer_is_not_waited_for,
+    a_peer_that_ignores_the_close_frame_is_lost,
+    an_answer_that_is_received_late_was_in_time,
     a_lost_connection_is_an_error_once,
     a_drain_closes_with_going_away,
     a_drain_is_told_while_the_handler_does_not_receive,
@@ -137,6 +139,53 @@ fn a_peer_that_does_not_answer_is_not_waited_for(setup: Setup) {
     let mut peer = Peer::connect(&server, "/");
     peer.expect_close(1000);
     peer.client.expect_end("its time is over");
+}
+
+/// A server whose handler closes, lets `pause` pass, receives, and tells how that has ended.
+fn closing(setup: Setup, pause: Duration) -> (Server, mpsc::Receiver<String>) {
+    let (tell, told) = mpsc::channel();
+    let handler = move |mut socket: WebSocket| {
+        let tell = tell.clone();
+        async move {
+            socket.close(CloseCode::NORMAL, "enough");
+            sleep(pause).await;
+            while let Some(received) = socket.recv().await.transpose() {
+                if let Err(error) = received {
+                    _ = tell.send(format!("{error:?}"));
+                }
+            }
+            _ = tell.send("closed".to_owned());
+        }
+    };
+    let endpoint = websocket(handler).close_timeout(Duration::from_millis(200));
+    (Server::routes(setup.patient_config(), Routes::new().get("/", endpoint)), told)
+}
+
+fn a_peer_that_ignores_the_close_frame_is_lost(setup: Setup) {
+    let (server, told) = closing(setup, Duration::ZERO);
+    for is_silent in [true, false] {
+        let mut peer = Peer::connect(&server, "/");
+        peer.expect_close(1000);
+        let (began, mut end) = (Instant::now(), None);
+        while end.is_none() && began.elapsed() < PATIENCE {
+            if !is_silent {
+                peer.client.send_unless_closed(text("one more"));
+            }
+            end = told.recv_timeout(Duration::from_millis(10)).ok();
+        }
+        assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
+        assert_eq!(end, Some(format!("{:?}", WebSocketError::TimedOut)));
+        assert_eq!(told.recv_timeout(PATIENCE).as_deref(), Ok("closed"));
+    }
+}
+
+fn an_answer_that_is_received_late_was_in_time(setup: Setup) {
+    let (server, told) = closing(setup, Duration::from_millis(400));
+    let mut peer = Peer::connect(&server, "/");
+    peer.expect_close(1000);
+    peer.send([text("one more"), frame(Opcode::Close, true, &close_of(1000, ""))].concat());
+    assert_eq!(told.recv_timeout(PATIENCE).as_deref(), Ok("closed"));
+    peer.client.expect_end("both have closed");
 }
 
 fn a_lost_connection_is_an_error_once(setup: Setup) {
