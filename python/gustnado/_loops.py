@@ -24,6 +24,20 @@ def choose(name: str) -> AsyncioLoop | Uvloop:
     return Uvloop() if name == "uvloop" else AsyncioLoop()
 
 
+def end(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancels remaining tasks, as asyncio.run does."""
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
 class AsyncioLoop:
     """asyncio's own loop, whose selector is the engine: one poll of the kernel serves both."""
 

@@ -64,6 +64,8 @@ class Process:
         self._reloads = reloads
         # Whether it should end; and whether by a signal, after which a second one ends it at once.
         self._ending = self._was_signalled = False
+        # What its supervisor has said, until the signal of it is handled.
+        self._is_told = self._ends_at_once = False
         # Until it serves there is nothing to end in order, and a signal stops what is under way.
         self._is_starting = True
         self._start_note: threading.Timer | None = None
@@ -108,6 +110,13 @@ class Process:
         """Notes that another process takes its place: clients of WebSockets are told to come back.
         From any thread, before it ends."""
         self._is_replaced = True
+
+    def be_ended(self, at_once: bool = False) -> None:
+        """Ends it, as its supervisor says: in order, that does not count as a signal, which the
+        whole process group may have got as well. From any thread."""
+        if at_once or not self._ending:
+            self._is_told, self._ends_at_once = True, at_once
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def run(self) -> int:
         """Serves until it is ended. Returns the exit code.
@@ -244,11 +253,14 @@ class Process:
         self._log_end(cut)
 
     def _on_signal(self, signum: int, _frame: FrameType | None = None) -> None:
-        if self._was_signalled:
+        is_told, self._is_told = self._is_told, False
+        if self._ends_at_once or (self._was_signalled and not is_told):
             self._stop_at_once(signum)
-        self._was_signalled = True
+        self._was_signalled |= not is_told
         self.stop()
         if self._is_starting:
+            # (Once: a further one must not stop what this ends.)
+            self._is_starting = False
             raise StoppedEarly
 
     # --- On a loop of Python's.
@@ -259,8 +271,10 @@ class Process:
             loops.loop.run_until_complete(self._serve(app, interface, loops))
         finally:
             loops.drive(None)
+            # A signal that comes now finds the loop closed.
+            self._wake = lambda: None
             self._engine = None
-            _end_loop(loops.loop)
+            _loops.end(loops.loop)
 
     async def _serve(self, app: Any, interface: str, loops: _Loops) -> None:
         ended, loop = asyncio.Event(), loops.loop
@@ -459,20 +473,6 @@ class Process:
 
     def _age(self) -> float:
         return time.monotonic() - self._since
-
-
-def _end_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancels remaining tasks, as asyncio.run does."""
-    try:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
 
 
 def _scope(plan: Plan, server: tuple[str, int]) -> dict[str, Any]:

@@ -116,18 +116,15 @@ class Worker:
         if not self.is_ending:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
-            if not ((left or is_replaced) and self._send_end(left or [], is_replaced)):
-                self._signal(signal.SIGTERM)
+            self._send([left or [], is_replaced])
 
-    def _send_end(self, left: list[int], is_replaced: bool) -> bool:
-        """Makes it drain the queues of these sockets, and end."""
-        if not self.is_ready:
-            return False
+    def _send(self, message: list[Any] | None) -> None:
+        """Sends a message: it must not pass for a signal that the whole process group gets."""
         try:
-            self.channel.sendall(json.dumps([left, is_replaced]).encode() + b"\n")
+            self.channel.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
-            return False
-        return True
+            # The channel is closed or full: it does not read it.
+            self._signal(signal.SIGTERM)
 
     def begin_stopping(self, seconds: float) -> None:
         """Starts the time-out of the application's shutdown."""
@@ -155,8 +152,8 @@ class Worker:
             self._signal(signal.SIGUSR1)
 
     def end_at_once(self) -> None:
-        """Sends a second signal, at which it flushes its log and ends."""
-        self._signal(signal.SIGTERM)
+        """Makes it flush its log and end."""
+        self._send(None)
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
@@ -189,7 +186,7 @@ def _run_copy(plan: Plan, channels: list[socket.socket], theirs: socket.socket) 
 
     for channel in channels:
         channel.close()
-    return _worker.serve(theirs, plan)
+    return _worker.serve(theirs, theirs.makefile("rb"), plan)
 
 
 def _preloaded(plan: Plan) -> Plan:

@@ -1,5 +1,6 @@
 """The end and the start of `gustnado run`, as clients and service managers see them."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -91,3 +92,68 @@ def test_its_port_can_be_taken_at_once_after_it_was_killed(tmp_path, workers):
                 time.sleep(0.01)
             process.send_signal(number)
             process.wait(20)
+
+
+SLOW = """
+import asyncio, os, sys
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    if scope["path"] == "/slow":
+        print("it waits", file=sys.stderr)
+        await asyncio.sleep(1.5)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
+"""
+
+
+@pytest.fixture(params=["2 by name", "1 by name", "2 preloaded"])
+def group(request, start, tmp_path):
+    """A server that is a process group of its own, with a slow request under way."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    count, how = request.param.split(" ", 1)
+    options = ["--workers", count] + ["--preload"] * (how == "preloaded")
+    server = start(["setsid", sys.executable, "-m", "gustnado", "run", "slow:app", "--port",
+                    "{port}", *options])
+    server.wait_for_words("listens on")
+    with server.connect() as link:
+        link.sendall(REQUEST.replace(b"/ ", b"/slow "))
+        server.wait_for_words("it waits")
+        yield server, link
+
+
+def test_a_signal_to_the_whole_process_group_ends_it_in_order(group):
+    server, link = group
+    os.killpg(server.process.pid, signal.SIGTERM)
+    assert link.recv(4096).startswith(b"HTTP/1.1 200")
+    assert server.process.wait(10) == 0, server.said()
+    assert "exit code" not in server.said()
+
+
+@pytest.mark.parametrize("first", ["group", "process"])
+@pytest.mark.parametrize("second", ["group", "process"])
+def test_a_second_signal_ends_it_at_once_whoever_gets_it(group, first, second):
+    server, link = group
+    began = time.monotonic()
+    for to in first, second:
+        (os.killpg if to == "group" else os.kill)(server.process.pid, signal.SIGTERM)
+        time.sleep(0.3)
+    assert server.process.wait(10) == 128 + signal.SIGTERM
+    assert time.monotonic() - began < 1.2
+    assert link.recv(4096) == b""
+
+
+def test_a_worker_that_is_told_to_end_twice_by_others_ends_at_once(run):
+    server = run(SLOW, "--workers", "2")
+    server.wait_for_words("listens on")
+    with server.connect() as link:
+        link.sendall(REQUEST)
+        worker = int(link.recv(4096).rpartition(b"\r\n\r\n")[2])
+        link.sendall(REQUEST.replace(b"/ ", b"/slow "))
+        server.wait_for_words("it waits")
+        os.kill(worker, signal.SIGTERM)
+        time.sleep(0.2)
+        os.kill(worker, signal.SIGTERM)
+        assert link.recv(4096) == b""
+    server.wait_for_words("has died: exit code 143")
+    assert server.end() == 0
