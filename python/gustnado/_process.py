@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._gustnado import _FolderSpec, _HandlerSpec, _SocketSpec
+    from ._hangs import HangWatch
     from ._plan import Plan
     from ._shared_load import SharedLoad
     from ._slow import SlowHandlerMonitor
@@ -85,6 +86,7 @@ class Process:
         self._engine: Engine | None = None
         self._interface = ""
         self._slow_handlers: SlowHandlerMonitor | None = None
+        self._hangs: HangWatch | None = None
         self._handlers: list[_HandlerSpec] = []
         self._listening: _sockets.Listening | None = None
         # Inherited sockets that no other process serves once this one has ended.
@@ -166,7 +168,7 @@ class Process:
                 self._listening.close()
             if self._slow_handlers is not None:
                 self._slow_handlers.end()
-            self._watch_hangs(False)
+            self._end_hang_watch()
 
     def _announce_wait(self, what: str | None) -> None:
         """Logs what is waited for if that takes long; `None`: nothing."""
@@ -395,7 +397,10 @@ class Process:
             alert, thread = self.engine.alert(), threading.get_ident()
             limit = self.plan.slow_handler
             self._slow_handlers = SlowHandlerMonitor(alert, limit, thread, self._handlers)
-        self._watch_hangs(True)
+        if self.plan.timeout:
+            from ._hangs import HangWatch
+
+            self._hangs = HangWatch(self.engine, self.plan.timeout, CHECK_SECONDS)
         names = self.listening.names()
         self.report("ready", {"names": names, "how": how, "interface": self._interface})
 
@@ -403,19 +408,10 @@ class Process:
         """Returns whether there are pages with counters: otherwise nobody adds them up."""
         return any(self.plan.settings.get(name) for name in ("metrics-path", "stats-path"))
 
-    def _watch_hangs(self, is_on: bool) -> None:
-        """Ends the process and prints the stacks of its threads, unless it is called again in time.
-        It takes no turn of the interpreter, so code that holds its lock ends too."""
-        if not self.plan.timeout:
-            return
-        import faulthandler
-
-        if is_on:
-            # (From the last look on, up to one more may pass in order.)
-            seconds = self.plan.timeout + CHECK_SECONDS
-            faulthandler.dump_traceback_later(seconds, file=2, exit=True)
-        else:
-            faulthandler.cancel_dump_traceback_later()
+    def _end_hang_watch(self) -> None:
+        if self._hangs is not None:
+            self._hangs.end()
+            self._hangs = None
 
     def _note_signal(self, signum: int, _frame: FrameType | None = None) -> None:
         """Notes a signal for the supervisor that this process becomes. It may come twice."""
@@ -440,7 +436,7 @@ class Process:
         os._exit(128 + signum)
 
     def _begin_drain(self) -> None:
-        self._watch_hangs(False)
+        self._end_hang_watch()
         if self.successor is None:
             # The engine has its own descriptors, and drains their queues.
             for fd in [*self.listening.own_fds(), *self._unserved_fds]:
@@ -457,7 +453,8 @@ class Process:
 
     def _check_limits(self) -> None:
         """Whether the process has reached a limit of requests, memory or age."""
-        self._watch_hangs(True)
+        if self._hangs is not None:
+            self._hangs.note()
         if self._recycles:
             return
         reason = None

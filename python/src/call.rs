@@ -17,7 +17,7 @@ use crate::coroutine::{self, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request::PyRequest;
 use crate::websocket::{RunningSockets, SocketStarter};
-use crate::{response, tunnel};
+use crate::{hang_watch, response, tunnel};
 pub(crate) use socket::SocketHandler;
 
 /// Shared context of all handlers.
@@ -164,6 +164,7 @@ impl PyHandler {
             return tunnel::no_websocket(request);
         }
         Python::attach(|py| {
+            hang_watch::note_call(py);
             let named = named_parts(py, &self.params, request);
             let returned = named.and_then(|named| self.function.bind(py).call((), named.as_ref()));
             self.to_response(py, returned, None)
@@ -193,6 +194,7 @@ impl PyHandler {
         request: gustnado::Request,
         body: Option<Bytes>,
     ) -> CallResult {
+        hang_watch::note_call(py);
         let mut request_object = None;
         let returned = named_parts(py, &self.params, &request).and_then(|named| {
             let function = self.function.bind(py);

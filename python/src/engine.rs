@@ -21,7 +21,7 @@ use crate::call::CallContext;
 use crate::coroutine::has_paused;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
-use crate::{coroutine, errors, limits};
+use crate::{coroutine, errors, hang_watch, limits};
 use handlers::{HandlerSpec, SocketSpec, policy_of};
 
 /// A folder: its path, where it is, and names and values of settings of its own.
@@ -220,6 +220,16 @@ impl PyEngine {
     /// Stops watching a descriptor.
     fn unwatch(&self, fd: RawFd) -> PyResult<()> {
         self.driven.unwatch(fd).map_err(|error| errors::of_io(&error))
+    }
+
+    /// Calls `note` before calls of this thread into the application, at most once in `interval`
+    /// seconds.
+    ///
+    /// - `note`: none: not any more.
+    #[staticmethod]
+    fn watch_calls(note: Option<Py<PyAny>>, interval: f64) {
+        let interval = Duration::try_from_secs_f64(interval).unwrap_or(Duration::MAX);
+        hang_watch::set(note, interval);
     }
 
     /// Returns an object that ends a turn's sleep from another thread.

@@ -16,6 +16,7 @@ mod coroutine;
 mod engine;
 mod errors;
 mod guarded;
+mod hang_watch;
 mod limits;
 mod name_cache;
 mod pipe;

@@ -21,7 +21,7 @@ use gustnado::{
 use crate::errors::{self, ErrorReporter};
 use crate::name_cache::NameCache;
 use crate::request_template::RequestTemplate;
-use crate::tunnel;
+use crate::{hang_watch, tunnel};
 use body::{Input, MEMORY_BYTES_MAX};
 use result::CallEnd;
 use start::StartResponse;
@@ -196,6 +196,7 @@ impl WsgiApp {
         request: &Request,
         body: Input<'_>,
     ) -> PyResult<CallEnd> {
+        hang_watch::note_call(py);
         let environ = environ::make(py, self, request, body)?;
         let start = Bound::new(py, StartResponse::default())?;
         let returned = self.app.bind(py).call1((environ, &start))?;

@@ -206,6 +206,52 @@ def test_a_worker_that_hangs_is_replaced_and_shown(run):
     assert server.end() == 0
 
 
+BLOCKING = {
+    "wsgi": """
+        import time
+        def app(environ, start_response):
+            time.sleep(0.4)
+            start_response("200 OK", [])
+            return [b"done"]
+        """,
+    "pieces": """
+        import time
+        def app(environ, start_response):
+            start_response("200 OK", [("Content-Length", "2")])
+            for _ in range(2):
+                time.sleep(0.2)
+                yield b"a"
+        """,
+    "asgi": """
+        import time
+        async def app(scope, receive, send):
+            assert scope["type"] == "http"
+            time.sleep(0.2)
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"do", "more_body": True})
+            time.sleep(0.2)
+            await send({"type": "http.response.body", "body": b"ne"})
+        """,
+    "functions": """
+        import time, gustnado
+        app = gustnado.App()
+        @app.get("/")
+        def hello():
+            time.sleep(0.4)
+            return "done"
+        """,
+}
+
+
+@pytest.mark.parametrize("face", BLOCKING)
+def test_many_slow_requests_in_a_row_are_no_hang(run, face):
+    server = run(BLOCKING[face], "--timeout", "0.5", "--loop", "asyncio")
+    answers, took = server.ask_at_once("/", 10)
+    assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers), server.said()
+    assert took > 2 and "Timeout" not in server.said()
+    assert server.end() == 0
+
+
 def can_ask(server):
     try:
         return server.get("/").status == 200

@@ -12,6 +12,7 @@ use super::habits::{Behind, Habits};
 use super::{CallSoonTrap, OnEnd, RunningTasks, TaskStep, result, wait};
 use crate::awaitable::awaitable;
 use crate::guarded::Guarded;
+use crate::hang_watch;
 
 /// Awaitable of `send(…)` in a step that the engine runs and whose output can leave: the step ends,
 /// and resumes after the engine's turn. There is a single object, since such steps run one at a
@@ -76,6 +77,7 @@ impl Pause {
 
     /// Runs a step. Returns the next one, if it pauses.
     pub(super) fn run(&self, py: Python<'_>, step: &TaskStep) -> PyResult<Option<TaskStep>> {
+        hang_watch::note_call(py);
         self.behind.set(step.behind.map(Behind::again));
         self.state.set(PauseState::Running);
         let ran = step.run(py);

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::guarded::Guarded;
+use crate::hang_watch;
 
 /// A future without a value, for a single task.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
@@ -91,6 +92,7 @@ impl MessageWaiter {
     ) -> PyResult<()> {
         let py = slf.py();
         let Some((step, context)) = step else { return Ok(()) };
+        hang_watch::note_call(py);
         match (waking, context) {
             (Waking::Now, Some(context)) => {
                 context.call_method1(py, intern!(py, "run"), (step, slf)).map(drop)

@@ -21,7 +21,7 @@ use gustnado::{ForeignHead, Method, Request, Response};
 use super::WsgiApp;
 use super::start::StartResponse;
 use crate::pipe::{ContentCut, PipeWriter, owned};
-use crate::regular;
+use crate::{hang_watch, regular};
 
 /// The result of a call.
 pub(super) enum CallEnd {
@@ -229,6 +229,7 @@ impl Stream for Iterated {
         self.is_given = self.first.is_empty();
         let began = Instant::now();
         let next = Python::attach(|py| {
+            hang_watch::note_call(py);
             let next = self.next(py);
             if next.is_none() {
                 self.close(py);
