@@ -12,6 +12,7 @@ import threading
 import time
 
 from . import _loading, _logs, _loops, _privileges, _sockets
+from ._asgi import scope_template
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
 from ._routes import CallContext
@@ -286,16 +287,16 @@ class Process:
         lifespan = Lifespan(app, self.plan.lifespan if interface == "asgi" else "off")
         if interface == "asgi":
             how = f"ASGI on {loops.name}"
-            scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
+            scope = scope_template(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
             asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error,
                         self.plan.ws != "none")
             self._build([], [], CallContext(loop), asgi)
-            running_sockets = asgi.running_sockets
+            running_calls = asgi.running_calls
         else:
             how = f"functions on {loops.name}"
             self._build(app.handlers(), app._folders, CallContext(loop), None, app.sockets())
-            running_sockets = self.engine.running_sockets
+            running_calls = self.engine.running_sockets
         # (What is wrong with a setting has been said by now. The loop's own handlers of signals
         # would wait for as long as the application's start holds it.)
         if not await self._has_started(lifespan, ended):
@@ -318,10 +319,20 @@ class Process:
             await asyncio.sleep(STEP_SECONDS)
         self._log_end(cut)
         loops.drive(None)
-        # What applications do once their WebSockets have ended is a part of them.
-        while running_sockets() and loop.time() < until:
-            await asyncio.sleep(STEP_SECONDS)
+        await self._finish_calls(running_calls, until)
         await self._stop(lifespan)
+
+    async def _finish_calls(self, running_calls: Callable[[], int], until: float) -> None:
+        """Waits for what the application does after its responses and WebSockets, such as its
+        background tasks."""
+        loop = asyncio.get_running_loop()
+        while (count := running_calls()) and loop.time() < until:
+            # Steps that have paused resume in a turn.
+            loop.call_soon(self.engine.turn, 0.0)
+            await asyncio.sleep(STEP_SECONDS)
+        if count:
+            log.warning("the time for ending was over: %d calls of the application were cancelled",
+                        count)
 
     async def _has_started(self, lifespan: Lifespan, ended: asyncio.Event) -> bool:
         """Runs the application's startup. Returns whether it succeeded before a stop."""
@@ -470,23 +481,6 @@ class Process:
 
     def _age(self) -> float:
         return time.monotonic() - self._since
-
-
-def _scope(plan: Plan, server: tuple[str, int]) -> dict[str, Any]:
-    """The scope of a request but for what differs.
-
-    What each request has is in it already, so that copies are large enough from the start.
-    """
-    return {
-        **dict.fromkeys(("http_version", "method", "path", "raw_path", "query_string", "headers")),
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "scheme": "http",
-        "server": server,
-        "client": None,
-        "root_path": plan.root_path,
-        "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
-    }
 
 
 def _memory() -> int:

@@ -22,7 +22,7 @@ use crate::coroutine::{self, StartedTask, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request_template::RequestTemplate;
 use crate::tunnel;
-use crate::websocket::{RunningSockets, SocketRun, SocketStarter};
+use crate::websocket::{RunningCalls, SocketRun, SocketStarter};
 use callee::AsgiCallee;
 use exchange::AsgiExchange;
 use scope::RootPath;
@@ -46,8 +46,8 @@ struct AsgiApp {
     done: Py<ReadyNone>,
     /// The application gets requests for `WebSocket`s as such.
     has_sockets: bool,
-    /// Of how many of them its tasks run.
-    running_sockets: RunningSockets,
+    /// How many of its calls wait, those of `WebSocket`s among them.
+    running_calls: RunningCalls,
 }
 
 #[pymethods]
@@ -75,7 +75,7 @@ impl Asgi {
         let done = Py::new(event_loop.py(), ReadyNone)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
         let template = RequestTemplate::new(template);
-        let (has_sockets, running_sockets) = (websockets, RunningSockets::default());
+        let (has_sockets, running_calls) = (websockets, RunningCalls::default());
         let app = AsgiApp {
             app,
             event_loop,
@@ -87,14 +87,14 @@ impl Asgi {
             reporter,
             done,
             has_sockets,
-            running_sockets,
+            running_calls,
         };
         Ok(Self(Arc::new(app)))
     }
 
-    /// Returns of how many `WebSocket`s the application's tasks run.
-    fn running_sockets(&self) -> usize {
-        self.0.running_sockets.count()
+    /// Returns how many calls of the application run: a call goes on after its response.
+    fn running_calls(&self) -> usize {
+        self.0.running_calls.count()
     }
 }
 
@@ -203,13 +203,13 @@ impl AsgiApp {
             }
         };
         let py = callee.py();
-        let counted = T::link(&callee).map(|_| self.running_sockets.begin());
         let (started, run) = started;
         let ended = coroutine::result(&started.task).transpose();
         let is_running = ended.is_none();
         if let Some(ended) = ended {
             self.end(&callee, ended.err());
         } else {
+            let counted = self.running_calls.begin();
             let (app, of_task) = (Arc::clone(self), callee.clone().unbind());
             let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
                 app.end(of_task.bind(py), ended.err());

@@ -16,7 +16,7 @@ use gustnado::{
 use crate::coroutine::{self, Starter};
 use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request::PyRequest;
-use crate::websocket::{RunningSockets, SocketStarter};
+use crate::websocket::{RunningCalls, SocketStarter};
 use crate::{hang_watch, response, tunnel};
 pub(crate) use socket::SocketHandler;
 
@@ -32,7 +32,7 @@ pub(crate) struct CallContext {
     /// The limit of bodies was set, and is that of coroutine functions, too, which have no default.
     has_body_limit: bool,
     /// Of how many `WebSocket`s the handlers run.
-    running_sockets: RunningSockets,
+    running_sockets: RunningCalls,
 }
 
 /// Default limit of a body that is read into memory for a plain function.
@@ -51,7 +51,7 @@ impl CallContext {
             reporter: ErrorReporter(source.getattr("on_error")?.unbind()),
             to_json: source.getattr("to_json")?.unbind(),
             has_body_limit,
-            running_sockets: RunningSockets::default(),
+            running_sockets: RunningCalls::default(),
         })
     }
 

@@ -19,5 +19,5 @@ pub(crate) use native::{PyWebSocket, SocketRequest};
 pub(crate) use pump::{LinkEnd, Pump};
 pub(crate) use receive::{MessageAwaitable, ReceiveForm};
 pub(crate) use run::SocketRun;
-pub(crate) use running::RunningSockets;
+pub(crate) use running::RunningCalls;
 pub(crate) use starter::SocketStarter;

@@ -157,3 +157,50 @@ def test_a_worker_that_is_told_to_end_twice_by_others_ends_at_once(run):
         assert link.recv(4096) == b""
     server.wait_for_words("has died: exit code 143")
     assert server.end() == 0
+
+
+BEHIND = """
+import asyncio, sys, time
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        print("the shutdown", file=sys.stderr)
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"accepted"})
+    try:
+        await asyncio.sleep(SECONDS)
+        print("the task is done", file=sys.stderr)
+    except asyncio.CancelledError:
+        print("the task is cut", file=sys.stderr)
+        raise
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("how", ["TERM", "HUP", "HUP to workers"])
+def test_an_end_waits_for_what_runs_behind_a_response(run, loop, how):
+    pytest.importorskip(loop)
+    workers = ["--workers", "2"] * (how == "HUP to workers")
+    server = run(BEHIND.replace("SECONDS", "1"), "--loop", loop, *workers)
+    server.wait_for_words("listens on")
+    assert server.get("/").body == b"accepted"
+    server.process.send_signal(signal.SIGTERM if how == "TERM" else signal.SIGHUP)
+    server.wait_for_words("the task is done")
+    assert "the shutdown" not in server.said().partition("the task is done")[0] or workers
+    assert "the task is cut" not in server.said()
+    assert (server.process.wait(10) if how == "TERM" else server.end()) == 0
+
+
+def test_what_runs_behind_a_response_has_the_time_of_the_drain(run):
+    server = run(BEHIND.replace("SECONDS", "30"), "--timeout-graceful-shutdown", "1s")
+    assert server.get("/").body == b"accepted"
+    began = time.monotonic()
+    assert server.end() == 0
+    assert 0.9 < time.monotonic() - began < 5
+    text = server.said()
+    assert "1 calls of the application were cancelled" in text and "the task is cut" in text
