@@ -5,6 +5,7 @@ The root logger is the application's: nothing here touches it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     from ._plan import Plan
+
+log = logging.getLogger("gustnado")
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 OWN = "gustnado"
@@ -93,11 +96,14 @@ def _read(path: str, file: TextIO) -> Any:
 
 def redirect(plan: Plan) -> None:
     """Redirects standard error, and with `capture_output` standard output, to a plan's file.
-    A second call reopens the file after a rotation."""
+
+    Raises SettingError where it cannot be opened."""
     if plan.error_log in ("", "-"):
         return
-    sys.stderr.flush()
-    sys.stdout.flush()
+    for stream in sys.stderr, sys.stdout:
+        with contextlib.suppress(OSError):
+            # (What cannot be written is no reason to keep the file.)
+            stream.flush()
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     try:
         fd = os.open(plan.error_log, flags, 0o666)
@@ -110,3 +116,11 @@ def redirect(plan: Plan) -> None:
     if plan.capture_output:
         os.dup2(fd, 1)
     os.close(fd)
+
+
+def reopen(plan: Plan) -> None:
+    """USR1: reopens a plan's file after a rotation, if that is possible."""
+    try:
+        redirect(plan)
+    except SettingError as error:
+        log.error("USR1: %s; the old file is written on", error)

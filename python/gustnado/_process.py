@@ -433,7 +433,7 @@ class Process:
 
     def _reopen_logs(self, *_: object) -> None:
         """USR1: reopens the logs after a rotation."""
-        _logs.redirect(self.plan)
+        _logs.reopen(self.plan)
         if self._engine is None:
             return  # It opens the log at its start.
         try:

@@ -313,7 +313,7 @@ class Supervisor:
                             "restart, or leave --preload out")
             self._replace_all("HUP")
         elif signum == signal.SIGUSR1:
-            _logs.redirect(self.plan)
+            _logs.reopen(self.plan)
             for worker in self._workers.values():
                 worker.reopen_logs()
         elif signum == signal.SIGTTIN and self._count < WORKERS_MAX:

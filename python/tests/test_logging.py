@@ -169,6 +169,27 @@ def test_errors_go_to_a_file_which_is_opened_anew(run, tmp_path, workers):
     assert "to output" in (tmp_path / "old.log").read_text() + path.read_text()
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_file_that_cannot_be_opened_anew_is_written_on(run, tmp_path, workers):
+    import signal
+
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    server = run(DJANGO, "--error-log", "logs/err.log", "--access-log", "access.log", "--workers",
+                 workers)
+    wait_for(folder / "err.log", "listens on")
+    folder.rename(tmp_path / "old")
+    (tmp_path / "access.log").rename(tmp_path / "old.access.log")
+    server.process.send_signal(signal.SIGUSR1)
+    path = tmp_path / "old/err.log"
+    wait_for(path, "USR1: --error-log logs/err.log: No such file or directory")
+    assert path.read_text().count("the old file is written on") >= 1
+    wait_for(tmp_path / "access.log", "")
+    assert server.get("/fail").status == 500
+    wait_for(path, "KeyError: 'lost'")
+    assert server.end() == 0
+
+
 def wait_for(path, words):
     import time
 
