@@ -320,7 +320,8 @@ class Supervisor:
             self._count += 1
         elif signum == signal.SIGTTOU and self._count > 1:
             self._count -= 1
-            self._live()[-1].end(self.plan.grace)
+            if live := self._live():
+                live[-1].end(self.plan.grace)
 
     def _on_messages(self, worker: Worker) -> None:
         lines, is_there = worker.messages()

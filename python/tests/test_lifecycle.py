@@ -155,6 +155,22 @@ def test_term_during_a_reload_ends_both(run):
         server.connect(1).close()
 
 
+def test_one_worker_less_while_none_lives_is_one_less_later(run, tmp_path):
+    server = run(HELLO, "--workers", "2")
+    server.wait_for_words("listens on")
+    (tmp_path / "site_app.py").write_text("raise ValueError('broken')\n")
+    for pid in children(server):
+        os.kill(int(pid), signal.SIGKILL)
+    # By then the next one is started after a second and more.
+    wait_until(lambda: server.said().count("has died") >= 6, server)
+    server.process.send_signal(signal.SIGTTOU)
+    (tmp_path / "site_app.py").write_text(HELLO)
+    wait_until(lambda: children(server), server)
+    time.sleep(1)
+    assert server.get("/").status == 200 and len(children(server)) == 1
+    assert server.end() == 0
+
+
 # --- INT and TERM before it serves.
 
 SLOW_STARTS = {
