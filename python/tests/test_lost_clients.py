@@ -148,3 +148,41 @@ def test_a_stream_that_was_whole_cleans_up_in_peace(run):
 @pytest.mark.parametrize("path", ["/stream", "/handler", "/reads", "/floods"])
 def test_what_asgi_applications_wait_for_ends(run, path):
     leave(run(ASGI, "--half-close-timeout", "50ms"), path)
+
+
+POLLS = """
+import asyncio, gc
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    await receive()
+
+    async def poll(count):
+        for _ in range(count):
+            # As `request.is_disconnected()` of Starlette asks.
+            asking = asyncio.ensure_future(receive())
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.sleep(0)
+
+    def futures():
+        gc.collect()
+        return sum(isinstance(one, asyncio.Future) for one in gc.get_objects())
+
+    await poll(100)
+    before = futures()
+    waiting = [asyncio.ensure_future(receive()) for _ in range(3)]
+    await poll(5000)
+    left = futures() - before
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(left).encode()})
+    told = [(await one)["type"] for one in waiting]
+    assert told == ["http.disconnect"] * 3, told
+"""
+
+
+def test_receive_calls_that_were_cancelled_are_forgotten(run):
+    server = run(POLLS, "--loop", "asyncio")
+    answer = server.get("/")
+    assert answer.status == 200 and int(answer.body) < 100, (answer.body, server.said())
+    assert server.end() == 0 and "Error" not in server.said()

@@ -26,7 +26,7 @@ use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_
 use super::callee::AsgiCallee;
 use super::message::{self, expect};
 use crate::awaitables::{LoopFuture, ReadyNone, ReadyValue};
-use crate::coroutine::{LoopTurn, NotOurs, Pause};
+use crate::coroutine::{LoopTurn, NotOurs, Pause, is_done};
 use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
 use crate::pipe::PipeWriter;
@@ -233,6 +233,22 @@ impl AsgiExchange {
         }
     }
 
+    /// Keeps the future of a waiting `receive` call. Cancelled calls leave theirs behind: before
+    /// the queue grows it is cleared of them.
+    fn add_receiver(slf: &Bound<'_, Self>, future: &Bound<'_, PyAny>) {
+        let py = slf.py();
+        let mut state = slf.get().state();
+        let mut receivers = std::mem::take(&mut state.receivers);
+        drop(state);
+        if receivers.len() == receivers.capacity() {
+            receivers.retain(|receiver| !is_done(receiver.bind(py)).unwrap_or(false));
+            // Many that wait are not gone through again soon.
+            receivers.reserve(receivers.len() + 1);
+        }
+        receivers.push_back(future.clone().unbind());
+        slf.get().state().receivers = receivers;
+    }
+
     /// Takes the bytes that were assigned to a cancelled `receive`.
     fn look_ahead(slf: &Bound<'_, Self>) -> PyResult<()> {
         let state = slf.get().state();
@@ -396,7 +412,7 @@ impl AsgiExchange {
             return Ok(Bound::new(py, ReadyValue::new(message.into_any().unbind()))?.into_any());
         }
         let future = slf.get().event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        slf.get().state().receivers.push_back(future.clone().unbind());
+        Self::add_receiver(slf, &future);
         Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
     }
 
