@@ -186,3 +186,63 @@ def test_receive_calls_that_were_cancelled_are_forgotten(run):
     answer = server.get("/")
     assert answer.status == 200 and int(answer.body) < 100, (answer.body, server.said())
     assert server.end() == 0 and "Error" not in server.said()
+
+
+UNSENT = """
+import asyncio, sys
+
+seen = []
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    if scope["path"] == "/seen":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": ",".join(seen).encode()})
+        return
+    status = int(scope["path"].strip("/"))
+    await receive()
+    told = asyncio.ensure_future(receive())
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    try:
+        for number in range(6):
+            await send({"type": "http.response.body", "body": bytes(100_000), "more_body": True})
+            await asyncio.sleep(0.01)
+            assert not told.done()
+        if scope["query_string"] == b"on":
+            while True:
+                await send({"type": "http.response.body", "body": b"x", "more_body": True})
+                await asyncio.sleep(0.01)
+        await send({"type": "http.response.body"})
+        seen.append(f"all {(await told)['type']}")
+    except BaseException as error:
+        seen.append(f"{error!r} {(await told)['type']}")
+        raise
+"""
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def unsent(run, request):
+    pytest.importorskip(request.param)
+    return run(UNSENT, "--loop", request.param)
+
+
+def wait_for_seen(server, words, seconds=5):
+    deadline = time.monotonic() + seconds
+    while words not in (seen := server.get("/seen").body.decode()):
+        assert time.monotonic() < deadline, (seen, server.said())
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("method, path", [("HEAD", "/200"), ("GET", "/204"), ("GET", "/304")])
+def test_content_that_is_never_sent_is_taken_all_the_same(unsent, method, path):
+    answer = unsent.get(path, method=method)
+    assert answer.status == int(path[1:]) and answer.body == b""
+    wait_for_seen(unsent, "all http.disconnect")
+    assert unsent.end() == 0 and "Traceback" not in unsent.said()
+
+
+def test_content_that_is_never_sent_and_does_not_end_is_ended(unsent):
+    assert unsent.get("/200?on", method="HEAD").status == 200
+    wait_for_seen(unsent, "ClientDisconnected", 20)
+    assert "http.disconnect" in unsent.get("/seen").body.decode()
+    assert unsent.end() == 0 and "Traceback" not in unsent.said()

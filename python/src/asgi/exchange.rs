@@ -71,6 +71,8 @@ pub(super) enum SendPhase {
     Content(ForeignHead),
     /// More content: the head was sent.
     More(PipeWriter),
+    /// More content, which the response to this request never has: it is discarded.
+    Discarded,
     /// None: the response is complete.
     Over,
     /// None: the client has disconnected, or its body is broken.
@@ -334,7 +336,9 @@ impl AsgiCallee for AsgiExchange {
         let owes = match std::mem::replace(&mut state.phase, phase) {
             SendPhase::Head | SendPhase::Content(_) => Some("has sent no response".into()),
             // The dropped writer cuts the content off.
-            SendPhase::More(_) => Some("has not sent all of its response".into()),
+            SendPhase::More(_) | SendPhase::Discarded => {
+                Some("has not sent all of its response".into())
+            }
             SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
                 format!("has sent a file that is not there: {}", path.display()).into()
             }),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyWeakrefMethods, PyWeakrefReference};
 
 use gustnado::{ForeignHead, Method, Request, Response, Status};
 
@@ -24,6 +24,23 @@ use crate::regular;
 const PIECE_BYTES_MAX: usize = 64 << 10;
 /// Maximum delay of sent content while the application continues without waiting.
 const HOLD: Duration = Duration::from_millis(1);
+
+/// How long an application may send content that its response never has.
+const DISCARD_SECONDS: f64 = 10.0;
+
+/// The callback that ends such a response.
+#[pyclass(frozen, module = "gustnado._gustnado")]
+struct LoseLater(Py<PyWeakrefReference>);
+
+#[pymethods]
+impl LoseLater {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(exchange) = self.0.bind(py).upgrade_as::<AsgiExchange>()? {
+            AsgiExchange::lose(&exchange);
+        }
+        Ok(())
+    }
+}
 
 /// The action after a message.
 pub(in crate::asgi) enum SendOutcome {
@@ -75,7 +92,7 @@ impl AsgiExchange {
                 let sent = state.request.early_hints(&fields);
                 sent.map_err(|error| PyValueError::new_err(format!("a link: {error}")))
             }
-            SendPhase::More(_) => Ok(()),
+            SendPhase::More(_) | SendPhase::Discarded => Ok(()),
             SendPhase::Lost => Err(state.lost()),
             SendPhase::Over => {
                 Err(PyRuntimeError::new_err("the response has been sent, up to its end"))
@@ -97,17 +114,22 @@ impl AsgiExchange {
         let more = more.map(|more| more.is_truthy()).transpose()?.unwrap_or(false);
         let mut state = slf.get().state();
         match std::mem::replace(&mut state.phase, SendPhase::Over) {
+            SendPhase::Content(head) if more && is_unsent(&state.request, &head) => {
+                state.phase = SendPhase::Discarded;
+                state.left = Some(Instant::now());
+                drop(state);
+                slf.get().give(head.without_content());
+                Self::lose_later(slf)?;
+                Ok(SendOutcome::Leaves)
+            }
             SendPhase::Content(head) if more => {
                 let (writer, content) = pipe();
                 let space = push(&writer, body);
                 state.phase = SendPhase::More(writer);
                 state.left = Some(Instant::now());
-                let is_unsent = is_unsent(&state.request, &head);
                 drop(state);
                 content.on_lost(Self::later(slf, Self::lose)?);
-                let response =
-                    if is_unsent { head.without_content() } else { head.stream(content) };
-                slf.get().give(response);
+                slf.get().give(head.stream(content));
                 Ok(space.map_or(SendOutcome::Leaves, SendOutcome::Fills))
             }
             SendPhase::Content(head) => {
@@ -137,8 +159,26 @@ impl AsgiExchange {
                 Self::tell_receivers(slf);
                 Ok(SendOutcome::Leaves)
             }
+            SendPhase::Discarded => {
+                if more {
+                    state.phase = SendPhase::Discarded;
+                    return Ok(state.hold());
+                }
+                drop(state);
+                Self::tell_receivers(slf);
+                Ok(SendOutcome::Leaves)
+            }
             phase => Err(state.refuse(phase)),
         }
+    }
+
+    /// Ends a response without content later: its client has all of it, and an application that
+    /// sends events would never know that nobody gets them.
+    fn lose_later(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let lose = Bound::new(py, LoseLater(PyWeakrefReference::new(slf)?.unbind()))?;
+        let event_loop = slf.get().event_loop.bind(py);
+        event_loop.call_method1(intern!(py, "call_later"), (DISCARD_SECONDS, lose)).map(drop)
     }
 
     /// Sends a file by its path as the content.
