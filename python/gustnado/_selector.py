@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 
 TYPE_CHECKING = False
@@ -27,12 +28,13 @@ class EngineSelector(selectors.BaseSelector):
 
     def drive(self, engine: Engine | None) -> None:
         """Makes each `select` a turn of this engine; with none it only polls."""
-        keys = list(self._keys.values())
-        for key in keys:
-            self.unregister(key.fileobj)
+        for fd in self._keys:
+            self._unwatch(fd)
         self._engine = engine
-        for key in keys:
-            self.register(key.fileobj, key.events, key.data)
+        for key in self._keys.values():
+            with contextlib.suppress(OSError):
+                # (One that was closed meanwhile has no events, but its key until it is removed.)
+                self._watch(key.fd, key.events)
 
     def register(
         self, fileobj: FileDescriptorLike, events: int, data: Any = None
@@ -40,10 +42,7 @@ class EngineSelector(selectors.BaseSelector):
         fd = _fd_of(fileobj)
         if fd in self._keys:
             raise KeyError(f"{fileobj!r} (descriptor {fd}) is registered already")
-        if self._engine is None:
-            self._plain.register(fd, events)
-        else:
-            self._engine.watch(fd, *_wants(events), fd)
+        self._watch(fd, events)
         self._keys[fd] = key = selectors.SelectorKey(fileobj, fd, events, data)
         return key
 
@@ -62,14 +61,22 @@ class EngineSelector(selectors.BaseSelector):
     def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         key = self.get_key(fileobj)
         del self._keys[key.fd]
-        try:
-            if self._engine is None:
-                self._plain.unregister(key.fd)
-            else:
-                self._engine.unwatch(key.fd)
-        except OSError:
-            pass  # It was closed, and so forgotten.
+        self._unwatch(key.fd)
         return key
+
+    def _watch(self, fd: int, events: int) -> None:
+        if self._engine is None:
+            self._plain.register(fd, events)
+        else:
+            self._engine.watch(fd, *_wants(events), fd)
+
+    def _unwatch(self, fd: int) -> None:
+        # (One that was closed is forgotten already.)
+        with contextlib.suppress(OSError, KeyError):
+            if self._engine is None:
+                self._plain.unregister(fd)
+            else:
+                self._engine.unwatch(fd)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if self._engine is None:
@@ -88,10 +95,21 @@ class EngineSelector(selectors.BaseSelector):
         return found
 
     def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        key = self.find_key(fileobj)
+        if key is None:
+            raise KeyError(f"{fileobj!r} is not registered")
+        return key
+
+    def find_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey | None:
+        """Returns the key of an object or a descriptor, if it is registered."""
         try:
-            return self._keys[_fd_of(fileobj)]
-        except (KeyError, ValueError):
-            raise KeyError(f"{fileobj!r} is not registered") from None
+            fd = _fd_of(fileobj)
+        except ValueError:
+            fd = -1
+        if fd >= 0:
+            return self._keys.get(fd)
+        # It was closed after it was registered.
+        return next((key for key in self._keys.values() if key.fileobj is fileobj), None)
 
     def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
         return {key.fileobj: key for key in self._keys.values()}

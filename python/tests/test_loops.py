@@ -70,3 +70,38 @@ def test_a_loop_that_is_not_there_is_one_line(tmp_path):
                           timeout=30)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     assert "--loop uvloop, but it cannot be imported" in done.stderr
+
+
+STALE = """
+import asyncio, socket, sys
+
+kept = []
+
+def leave_one():
+    # An application that closes a descriptor before it tells the loop.
+    one, other = socket.socketpair()
+    asyncio.get_running_loop().add_reader(one, print)
+    one.close()
+    kept.append((one, other))
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        leave_one()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        print("the shutdown", file=sys.stderr)
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    leave_one()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"here you are"})
+"""
+
+
+def test_closed_descriptors_that_are_still_watched_break_neither_start_nor_end(run):
+    server = run(STALE, "--loop", "asyncio")
+    server.wait_for_words("listens on")
+    assert server.get("/").body == b"here you are"
+    assert server.end() == 0
+    assert "the shutdown" in server.said() and "Traceback" not in server.said()
