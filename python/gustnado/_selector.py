@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import selectors
+from collections.abc import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
     from typing import Any
 
     from _typeshed import FileDescriptorLike
@@ -23,6 +24,7 @@ class EngineSelector(selectors.BaseSelector):
 
     def __init__(self) -> None:
         self._keys: dict[int, selectors.SelectorKey] = {}
+        self._map = _KeysByObject(self)
         self._plain = selectors.DefaultSelector()
         self._engine: Engine | None = None
 
@@ -112,12 +114,32 @@ class EngineSelector(selectors.BaseSelector):
         return next((key for key in self._keys.values() if key.fileobj is fileobj), None)
 
     def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
-        return {key.fileobj: key for key in self._keys.values()}
+        return self._map
 
     def close(self) -> None:
         self._keys.clear()
         self._engine = None
         self._plain.close()
+
+
+class _KeysByObject(Mapping["FileDescriptorLike", selectors.SelectorKey]):
+    """The keys of a selector, by descriptor and by object. asyncio asks it for each descriptor that
+    it adds."""
+
+    def __init__(self, selector: EngineSelector) -> None:
+        self._selector = selector
+
+    def __len__(self) -> int:
+        return len(self._selector._keys)
+
+    def __iter__(self) -> Iterator[FileDescriptorLike]:
+        return iter(self._selector._keys)
+
+    def __getitem__(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        return self._selector.get_key(fileobj)
+
+    def get(self, fileobj: FileDescriptorLike, default: Any = None) -> Any:
+        return self._selector.find_key(fileobj) or default
 
 
 def _wants(events: int) -> tuple[bool, bool]:

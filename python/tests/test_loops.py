@@ -1,6 +1,8 @@
 """Loops that the engine works in."""
 
 import importlib.util
+import selectors
+import socket
 import subprocess
 import sys
 import time
@@ -105,3 +107,22 @@ def test_closed_descriptors_that_are_still_watched_break_neither_start_nor_end(r
     assert server.get("/").body == b"here you are"
     assert server.end() == 0
     assert "the shutdown" in server.said() and "Traceback" not in server.said()
+
+
+@pytest.mark.parametrize("kind", ["of Python", "the engine's"])
+def test_the_map_of_a_selector_finds_descriptors_and_objects(kind):
+    from gustnado._selector import EngineSelector
+
+    with EngineSelector() if kind == "the engine's" else selectors.DefaultSelector() as selector:
+        one, other = socket.socketpair()
+        key = selector.register(one, selectors.EVENT_READ, "data")
+        found = selector.get_map()
+        assert found.get(one.fileno()) == found[one] == found[one.fileno()] == key
+        assert other not in found and found.get(other) is None and found.get(other, 5) == 5
+        with pytest.raises(KeyError):
+            found[other]
+        assert len(found) == 1 and list(found) == [one.fileno()] and list(found.values()) == [key]
+        one.close()
+        assert found.get(one) == selector.get_key(one) == selector.unregister(one) == key
+        assert len(found) == 0
+        other.close()
