@@ -15,11 +15,13 @@ use pyo3::types::{PyDict, PyString, PyType};
 
 use gustnado::config::BodyPolicy;
 use gustnado::{
-    AdmissionChain, Request, Response, Routes, Status, by_length, on_threads, overloaded, route,
+    AdmissionChain, Method, Request, Response, Routes, Status, by_length, on_threads, overloaded,
+    route,
 };
 
-use crate::errors::{self, ErrorReporter};
+use crate::errors::{self, ErrorReporter, FaultOrigin};
 use crate::name_cache::NameCache;
+use crate::pipe::pipe;
 use crate::request_template::RequestTemplate;
 use crate::{hang_watch, tunnel};
 use body::{Input, MEMORY_BYTES_MAX};
@@ -99,13 +101,10 @@ impl Wsgi {
             if replier.is_lost() {
                 continue;
             }
-            match self.0.ending(py, &request, body.input()) {
-                CallEnd::Whole(response) => _ = replier.respond(response),
-                CallEnd::Iterated(head, iterated) => {
-                    let (writer, content) = crate::pipe::pipe();
-                    replier.respond(head.stream(content));
-                    iterated.write_to(py, &writer);
-                }
+            let start = StartResponse::to_client(replier, request.method() == Method::Head);
+            match Bound::new(py, start) {
+                Ok(start) => self.0.call_on_thread(&request, body.input(), &start),
+                Err(error) => error.write_unraisable(py, None),
             }
         }
     }
@@ -150,10 +149,36 @@ impl Wsgi {
 impl WsgiApp {
     /// Calls the application on this thread.
     fn respond_at_once(self: &Arc<Self>, request: &Request, body: Input<'_>) -> Response {
-        Python::attach(|py| match self.ending(py, request, body) {
-            CallEnd::Whole(response) => response,
-            CallEnd::Iterated(head, iterated) => head.stream(iterated),
+        Python::attach(|py| {
+            let start = match Bound::new(py, StartResponse::default()) {
+                Ok(start) => start,
+                Err(error) => return self.failed(py, &error, request, FaultOrigin::Own),
+            };
+            match self.ending(request, body, &start) {
+                CallEnd::Whole(response) => response,
+                CallEnd::Iterated(head, iterated) => head.stream(iterated),
+                CallEnd::Behind(..) => unreachable!("it has no client to write to"),
+            }
         })
+    }
+
+    /// Calls the application on a thread that may wait, and sends its response.
+    fn call_on_thread(
+        self: &Arc<Self>,
+        request: &Request,
+        body: Input<'_>,
+        start: &Bound<'_, StartResponse>,
+    ) {
+        let py = start.py();
+        match self.ending(request, body, start) {
+            CallEnd::Whole(response) => start.get().respond(response),
+            CallEnd::Iterated(head, iterated) => {
+                let (writer, content) = pipe();
+                start.get().respond(head.stream(content));
+                iterated.write_to(py, &writer);
+            }
+            CallEnd::Behind(writer, iterated) => iterated.write_to(py, &writer),
+        }
     }
 
     /// Reads the body, then calls the application.
@@ -192,23 +217,40 @@ impl WsgiApp {
     /// Calls the application, and inspects what it returns.
     fn call(
         self: &Arc<Self>,
-        py: Python<'_>,
         request: &Request,
         body: Input<'_>,
+        start: &Bound<'_, StartResponse>,
     ) -> PyResult<CallEnd> {
+        let py = start.py();
         hang_watch::note_call(py);
         let environ = environ::make(py, self, request, body)?;
-        let start = Bound::new(py, StartResponse::default())?;
-        let returned = self.app.bind(py).call1((environ, &start))?;
-        result::of(self, &returned, &start, request)
+        let returned = self.app.bind(py).call1((environ, start))?;
+        result::of(self, &returned, start, request)
     }
 
     /// The same, with a 500 for an application that fails.
-    fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: Input<'_>) -> CallEnd {
-        self.call(py, request, body).unwrap_or_else(|error| {
-            self.reporter.report(py, Some(&error), &format!("{} has failed", line(request)));
-            CallEnd::Whole(Response::new(Status::INTERNAL_SERVER_ERROR))
+    fn ending(
+        self: &Arc<Self>,
+        request: &Request,
+        body: Input<'_>,
+        start: &Bound<'_, StartResponse>,
+    ) -> CallEnd {
+        self.call(request, body, start).unwrap_or_else(|error| {
+            let fault = FaultOrigin::of_peer(start.get().knows_loss());
+            CallEnd::Whole(self.failed(start.py(), &error, request, fault))
         })
+    }
+
+    fn failed(
+        &self,
+        py: Python<'_>,
+        error: &PyErr,
+        request: &Request,
+        fault: FaultOrigin,
+    ) -> Response {
+        let what = format!("{} has failed", line(request));
+        self.reporter.report_as(py, Some(error), &what, fault);
+        Response::new(Status::INTERNAL_SERVER_ERROR)
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) enum CallEnd {
     Whole(Response),
     /// A head, and content to iterate.
     Iterated(ForeignHead, Iterated),
+    /// Content to iterate behind the head and written bytes, which were sent.
+    Behind(PipeWriter, Iterated),
 }
 
 /// Content that an application makes piece by piece.
@@ -55,6 +57,11 @@ pub(super) fn of(
 ) -> PyResult<CallEnd> {
     let py = returned.py();
     let mut closing = ReturnedIterable::new(returned);
+    if let Some(writer) = start.get().take_writer() {
+        let pieces = returned.try_iter()?;
+        let iterated = Iterated::new(app, VecDeque::new(), &pieces, closing, request);
+        return Ok(CallEnd::Behind(writer, iterated));
+    }
     if let Some(whole) = whole_of(returned)? {
         let (head, written) = start.get().take()?;
         return Ok(CallEnd::Whole(whole_response(head, joined(written, whole), request)));
@@ -74,20 +81,15 @@ pub(super) fn of(
         return Ok(CallEnd::Iterated(head, iterated));
     }
     let pieces = returned.try_iter()?;
-    // The first piece that is not empty makes the head final.
-    let mut first = VecDeque::new();
-    let is_over = loop {
-        match pieces.clone().next().transpose()? {
-            None => break true,
-            Some(piece) => {
-                let piece = piece_of(&piece)?;
-                if !piece.is_empty() {
-                    first.push_back(piece);
-                    break false;
-                }
-            }
-        }
-    };
+    // It makes the head final.
+    let first_piece = next_of(&pieces)?;
+    let is_over = first_piece.is_none();
+    let mut first: VecDeque<_> = first_piece.into_iter().collect();
+    if let Some(writer) = start.get().take_writer() {
+        // A generator has written before its first piece.
+        let iterated = Iterated::new(app, first, &pieces, closing, request);
+        return Ok(CallEnd::Behind(writer, iterated));
+    }
     let (head, written) = start.get().take()?;
     if !written.is_empty() {
         first.push_front(written);
@@ -108,6 +110,17 @@ pub(super) fn of(
     }
     let iterated = Iterated::new(app, first, &pieces, closing, request);
     Ok(CallEnd::Iterated(head, iterated))
+}
+
+/// Returns the next piece that is not empty.
+fn next_of(pieces: &Bound<'_, PyIterator>) -> PyResult<Option<Bytes>> {
+    for piece in pieces.clone() {
+        let piece = piece_of(&piece?)?;
+        if !piece.is_empty() {
+            return Ok(Some(piece));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns all of the content, if it is a list or a tuple.

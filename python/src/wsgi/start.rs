@@ -3,15 +3,20 @@
 use std::sync::MutexGuard;
 
 use bytes::Bytes;
-use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyString, PyTuple};
 
-use gustnado::ForeignHead;
+use gustnado::{ForeignHead, Replier, Response};
 
+use crate::errors::client_disconnected;
 use crate::guarded::Guarded;
+use crate::pipe::{PipeSpace, PipeWriter, owned, pipe};
+
+/// Most bytes that wait in memory until an application returns.
+const WRITTEN_BYTES_MAX: usize = 64 << 20;
 
 /// The `start_response` callable of one request.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
@@ -23,8 +28,27 @@ struct StartedResponse {
     head: Option<ForeignHead>,
     /// It was called, and the head may have been sent by now.
     was_called: bool,
-    /// Bytes written by the callable that it returns.
-    written: Vec<u8>,
+    /// The request is a HEAD, or the status allows no content: what is written is discarded.
+    is_unsent: bool,
+    /// The client has left, and the application was told so.
+    knows_loss: bool,
+    sink: WriteSink,
+}
+
+/// The consumer of what the callable that it returns writes.
+enum WriteSink {
+    /// Memory, until the application returns: its own thread cannot send meanwhile.
+    Memory(Vec<u8>),
+    /// The client, which gets the head with the first bytes.
+    Client(Replier),
+    /// The client, which has the head.
+    Pipe(PipeWriter),
+}
+
+impl Default for WriteSink {
+    fn default() -> Self {
+        Self::Memory(Vec::new())
+    }
 }
 
 #[pymethods]
@@ -53,20 +77,40 @@ impl StartResponse {
             }
             _ => {}
         }
+        if let WriteSink::Memory(written) = &mut said.sink {
+            // A page for an error replaces what was written.
+            written.clear();
+        }
         said.head = Some(head);
         said.was_called = true;
         drop(said);
         slf.getattr(intern!(py, "write"))
     }
 
-    /// Writes content, for applications that use no iterable.
-    #[expect(clippy::needless_pass_by_value, reason = "Python passes it by value")]
-    fn write(&self, piece: PyBackedBytes) {
-        self.said().written.extend_from_slice(&piece);
+    /// Writes content, for applications that use no iterable. It waits while much is queued.
+    fn write(&self, py: Python<'_>, piece: PyBackedBytes) -> PyResult<()> {
+        let space = self.said().write(piece)?;
+        if space.is_none_or(|space| py.detach(|| space.wait())) {
+            return Ok(());
+        }
+        let mut said = self.said();
+        if said.is_unsent {
+            return Ok(());
+        }
+        said.knows_loss = true;
+        drop(said);
+        Err(client_disconnected("the client has disconnected"))
     }
 }
 
 impl StartResponse {
+    /// The same for an application on a thread that may wait for the client.
+    pub(super) fn to_client(replier: Replier, is_head: bool) -> Self {
+        let sink = WriteSink::Client(replier);
+        let said = StartedResponse { is_unsent: is_head, sink, ..StartedResponse::default() };
+        Self(Guarded::new(said))
+    }
+
     fn said(&self) -> MutexGuard<'_, StartedResponse> {
         self.0.borrow_mut()
     }
@@ -75,14 +119,81 @@ impl StartResponse {
         self.said().was_called
     }
 
+    /// Returns whether the application got the disconnect, which then explains its exception.
+    pub(super) fn knows_loss(&self) -> bool {
+        self.said().knows_loss
+    }
+
     /// Takes the head, which is final then, and the written bytes.
     pub(super) fn take(&self) -> PyResult<(ForeignHead, Bytes)> {
         let mut said = self.said();
-        let written = std::mem::take(&mut said.written).into();
+        let written = match &mut said.sink {
+            WriteSink::Memory(written) => std::mem::take(written).into(),
+            WriteSink::Client(_) | WriteSink::Pipe(_) => Bytes::new(),
+        };
         let head = said.head.take().ok_or_else(|| {
             PyAssertionError::new_err("the application has returned without calling start_response")
         })?;
         Ok((head, written))
+    }
+
+    /// Takes what the rest of the content is sent by, if the head was sent with written bytes.
+    pub(super) fn take_writer(&self) -> Option<PipeWriter> {
+        let mut said = self.said();
+        match std::mem::take(&mut said.sink) {
+            WriteSink::Pipe(writer) => Some(writer),
+            other => {
+                said.sink = other;
+                None
+            }
+        }
+    }
+
+    /// Sends a response to the client. One that has a head already is cut off.
+    pub(super) fn respond(&self, response: Response) {
+        let sink = std::mem::take(&mut self.said().sink);
+        if let WriteSink::Client(replier) = sink {
+            replier.respond(response);
+        }
+    }
+}
+
+impl StartedResponse {
+    /// Takes written bytes. Returns what to wait for before the next ones, if the queue is full or
+    /// the client has disconnected.
+    fn write(&mut self, piece: PyBackedBytes) -> PyResult<Option<PipeSpace>> {
+        self.sink = match (std::mem::take(&mut self.sink), self.head.take()) {
+            (WriteSink::Client(replier), Some(head)) => self.begin(replier, head),
+            (sink, head) => {
+                self.head = head;
+                sink
+            }
+        };
+        match &mut self.sink {
+            WriteSink::Pipe(writer) => Ok(writer.push(owned(piece))),
+            WriteSink::Memory(written) if self.head.is_some() => {
+                if written.len() + piece.len() > WRITTEN_BYTES_MAX {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "more than {WRITTEN_BYTES_MAX} bytes were written, which are sent once the \
+                         application returns; return an iterable, or set --threads 2"
+                    )));
+                }
+                written.extend_from_slice(&piece);
+                Ok(None)
+            }
+            WriteSink::Memory(_) | WriteSink::Client(_) => Err(PyAssertionError::new_err(
+                "write was called before start_response, or within the iterable",
+            )),
+        }
+    }
+
+    /// Sends the head.
+    fn begin(&mut self, replier: Replier, head: ForeignHead) -> WriteSink {
+        let (writer, content) = pipe();
+        self.is_unsent |= !head.may_have_content();
+        let response = if self.is_unsent { head.without_content() } else { head.stream(content) };
+        replier.respond(response);
+        WriteSink::Pipe(writer)
     }
 }
 
