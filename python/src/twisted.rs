@@ -57,6 +57,8 @@ pub(crate) struct TwistedConnection {
     is_queued: Guarded<bool>,
     /// Twisted's buffers hold earlier bytes.
     is_draining: Guarded<bool>,
+    /// A producer is asked for more by Twisted's own sends only, so all bytes go that way.
+    is_pulled: Guarded<bool>,
     /// Twisted's parser has received bytes.
     is_touched: Guarded<bool>,
     /// Set if ordinary requests are handled here.
@@ -127,6 +129,7 @@ impl TwistedConnection {
             out: Guarded::default(),
             is_queued: Guarded::default(),
             is_draining: Guarded::default(),
+            is_pulled: Guarded::default(),
             is_touched: Guarded::default(),
             ordinary: OnceLock::new(),
         })
@@ -185,6 +188,11 @@ impl TwistedConnection {
         Ok(())
     }
 
+    /// Says whether a producer is registered that has to be asked for each piece.
+    fn set_pulled(&self, is_pulled: bool) {
+        self.is_pulled.set(is_pulled);
+    }
+
     /// Drops queued bytes.
     fn forget(&self) {
         self.out.borrow_mut().clear();
@@ -231,7 +239,8 @@ impl TwistedConnection {
 
     /// Returns whether that many bytes may be queued here.
     fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
-        if self.is_draining(py)? || self.out.borrow_mut().len() + count > WAITING_MAX {
+        let is_twisteds = self.is_pulled.get() || self.is_draining(py)?;
+        if is_twisteds || self.out.borrow_mut().len() + count > WAITING_MAX {
             return Ok(false);
         }
         let server = self.server.bind(py);

@@ -212,3 +212,42 @@ reactor.run()
     assert "AttributeError" not in server.said()
     whole = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"
     assert server.ask(whole).endswith(b"posted")
+
+
+@pytest.mark.parametrize("before", ["", "transport.write(b'x' * 1000)"])
+def test_a_producer_of_a_transport_is_asked_for_each_piece(serve, before):
+    pytest.importorskip("cyclone")
+    server = serve(START + """
+import io
+import cyclone.web
+from twisted.protocols.basic import FileSender
+
+class Sends(cyclone.web.RequestHandler):
+    @cyclone.web.asynchronous
+    def get(self):
+        self.set_header("Content-Length", str(300_000 + BEFORE))
+        self.flush()
+        transport = self.request.connection.transport
+        WRITE
+        sending = FileSender().beginFileTransfer(io.BytesIO(b"y" * 300_000), transport)
+        sending.addCallback(lambda _: self.finish())
+
+class Small(cyclone.web.RequestHandler):
+    def get(self):
+        self.write("small")
+
+application = cyclone.web.Application([("/", Sends), ("/small", Small)])
+reactor.listenTCP(int(sys.argv[1]), application, interface="127.0.0.1")
+reactor.run()
+""".replace("WRITE", before or "pass").replace("BEFORE", "1000" if before else "0"))
+    with server.connect() as link:
+        for _ in range(2):
+            link.sendall(get())
+            came = b""
+            while not came.endswith(b"y" * 300_000):
+                piece = link.recv(65536)
+                assert piece, len(came)
+                came += piece
+            assert came.startswith(b"HTTP/1.1 200") and came.count(b"x" * 1000) == bool(before)
+            link.sendall(get("/small"))
+            assert link.recv(65536).endswith(b"small")

@@ -205,6 +205,17 @@ class Server(tcp.Server):
         else:
             self.write(b"".join(iovec))
 
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        if self._native is not None and not streaming and self.producer is None:
+            # It is asked for the next piece once Twisted has sent the last one.
+            self._native.set_pulled(True)
+        super().registerProducer(producer, streaming)
+
+    def unregisterProducer(self) -> None:
+        super().unregisterProducer()
+        if self._native is not None:
+            self._native.set_pulled(False)
+
     def loseConnection(self, *args: Any, **kwargs: Any) -> None:
         self._hand_over()
         super().loseConnection(*args, **kwargs)
