@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import traceback
+import weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +58,30 @@ def _alone(run: Callable[[], int], mask: Iterable[int]) -> NoReturn:
         for number in _OF_SUPERVISORS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _disown()
         code = run()
     except BaseException:
         traceback.print_exc()
     finally:
+        _exit(code)
+
+
+def _disown() -> None:
+    """Leaves to the other process what is its own: temporary folders that go with their objects,
+    and processes of multiprocessing. An exit would end them."""
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None:
+        processes._children.clear()
+
+
+def _exit(code: int) -> NoReturn:
+    """Ends the copy as other processes end: with the functions of `atexit`, also those from before
+    it began. But it does not go back to the code that it is a copy of."""
+    try:
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
+    finally:
         os._exit(code)

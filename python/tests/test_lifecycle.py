@@ -354,3 +354,52 @@ def test_threads_that_an_import_starts_are_mentioned(run):
     server.wait_for_words("--preload: the application has started 1 threads")
     assert server.get("/").status == 200
     assert server.end() == 0
+
+
+EXITS = """
+import atexit, os, sys, tempfile
+
+def note(words):
+    with open("exits", "a") as file:
+        file.write(f"{words} {os.getpid()}\\n")
+
+folder = tempfile.TemporaryDirectory(dir=".")
+atexit.register(note, "imported")
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        atexit.register(note, "started")
+        print("buffered", end="")
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    text = f"{os.getpid()} {os.path.isdir(folder.name)}"
+    await send({"type": "http.response.body", "body": text.encode()})
+"""
+
+
+@pytest.mark.parametrize("how", ["--preload", "run"])
+def test_workers_that_are_copies_exit_as_others_do(run, serve, tmp_path, how):
+    if how == "run":
+        server = serve(EXITS + """
+import gustnado
+gustnado.run(app, port=int(sys.argv[1]), workers=2)
+""")
+    else:
+        server = run(EXITS, "--preload", "--workers", "2")
+    server.wait_for_words("listens on")
+    first = set(children(server))
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: len(children(server)) == 2 and not first & set(children(server)), server)
+    exits = (tmp_path / "exits").read_text().splitlines()
+    assert sorted(exits) == sorted(f"{what} {pid}" for pid in first
+                                   for what in ("imported", "started"))
+    # What the program has made is not theirs.
+    assert server.get("/").body.endswith(b" True")
+    assert server.end() == 0
+    exits = (tmp_path / "exits").read_text().splitlines()
+    assert len(exits) == 9 and exits[-1] == f"imported {server.process.pid}"
+    assert "Traceback" not in server.said()
