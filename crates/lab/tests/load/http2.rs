@@ -137,7 +137,7 @@ fn serve(
                         Some(false)
                     );
                     let reaction = react(requests.fetch_add(1, Ordering::Relaxed));
-                    core.open(id, (Some((&head, &head_bytes)), is_end), &h2, (reaction, 0));
+                    core.open(id, (Some((&head, &head_bytes)), is_end), (reaction, 0));
                     most.fetch_max(core.open_streams(), Ordering::Relaxed);
                     if is_end {
                         ready.push((id, reaction, None));
