@@ -70,8 +70,8 @@ impl Http2Conn {
         }
     }
 
-    /// Writes one frame of a stream's content. Returns how many bytes of content it has; `None`: the
-    /// stream is as it was.
+    /// Writes one frame of a stream's content. Returns how many bytes of content it has; `None`:
+    /// the stream is as it was.
     fn send_piece(&mut self, id: StreamId) -> Option<usize> {
         let out_bytes_max = self.out_bytes_max();
         let out = self.next.get_or_insert_with(Connection::outgoing);
