@@ -24,7 +24,7 @@ static GATE: LazyLock<Gate> = LazyLock::new(|| {
         signed_urls: Some(keys),
         ..AccessSettings::default()
     };
-    Gate::new(&settings, None, &Default::default()).expect("settings that can be used")
+    Gate::new(&settings, None, None, &Default::default()).expect("settings that can be used")
 });
 
 static REWRITES: LazyLock<Rewrites> = LazyLock::new(|| {
@@ -40,9 +40,9 @@ impl GateRequest for Asked<'_> {
         self.0
     }
 
-    fn with_path(&self, read: &mut dyn FnMut(&str)) {
+    fn with_sent_target(&self, read: &mut dyn FnMut(&str, &[u8])) {
         if let Ok(path) = CanonicalPath::of(self.0.path()) {
-            read(path.as_str());
+            read(path.as_str(), self.0.query().unwrap_or_default());
         }
     }
 
