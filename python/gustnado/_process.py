@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from . import _loading, _logs, _loops, _privileges, _sockets
+from . import _loading, _logs, _loops, _privileges, _sockets, _threads
 from ._asgi import scope_template
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
@@ -43,6 +43,8 @@ START_SECONDS = 1.0
 CUT_SECONDS = 1.0
 # Interval at which a process checks its number of requests and its memory.
 CHECK_SECONDS = 1.0
+# How long a worker that a signal ends waits for what its supervisor says.
+TOLD_SECONDS = 0.1
 
 
 class StoppedEarly(KeyboardInterrupt):
@@ -54,20 +56,24 @@ class Process:
     it should be replaced, and with `stopping` and `stopped` around the application's shutdown.
     - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
     none can be received.
-    - `reloads`: whether HUP starts a successor, which imports the application again."""
+    - `is_worker`: a supervisor says when it ends. Otherwise HUP starts a successor, which imports
+      the application again."""
 
     def __init__(
         self, plan: Plan, report: Callable[[str, dict[str, Any]], object],
-        signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM), reloads: bool = True,
+        signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
+        is_worker: bool = False,
     ) -> None:
         self.plan, self.report = plan, report
         is_main = threading.current_thread() is threading.main_thread()
         self._signals = signals if is_main else ()
-        self._reloads = reloads
+        self._is_worker = is_worker
         # Whether it should end; and whether by a signal, after which a second one ends it at once.
         self._ending = self._was_signalled = False
         # What its supervisor has said, until the signal of it is handled.
         self._is_told = self._ends_at_once = False
+        # Until when it may still say it, after a signal that both have got.
+        self._told_until = 0.0
         # Until it serves there is nothing to end in order, and a signal stops what is under way.
         self._is_starting = True
         self._start_note: threading.Timer | None = None
@@ -117,9 +123,14 @@ class Process:
     def be_ended(self, at_once: bool = False) -> None:
         """Ends it, as its supervisor says: in order, that does not count as a signal, which the
         whole process group may have got as well. From any thread."""
-        if at_once or not self._ending:
+        is_ending, self._ending, self._told_until = self._ending, True, 0.0
+        if at_once or not is_ending:
             self._is_told, self._ends_at_once = True, at_once
             os.kill(os.getpid(), signal.SIGTERM)
+
+    def _may_be_told(self) -> bool:
+        """Whether its supervisor may say in a moment which sockets are left to it."""
+        return time.monotonic() < self._told_until
 
     def run(self) -> int:
         """Serves until it is ended. Returns the exit code.
@@ -194,7 +205,7 @@ class Process:
         self._wake()
 
     def _on_hup(self, *_: object) -> None:
-        if self._is_starting or not self._reloads:
+        if self._is_starting or self._is_worker:
             return  # What is being started is new.
         if self.successor is not None:
             # Its code may be older than this signal.
@@ -250,6 +261,8 @@ class Process:
         while not self._ending:
             self.engine.run(CHECK_SECONDS)
             self._check_limits()
+        while self._may_be_told():
+            self.engine.turn(STEP_SECONDS)
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             self.engine.turn(STEP_SECONDS)
@@ -259,7 +272,10 @@ class Process:
         is_told, self._is_told = self._is_told, False
         if self._ends_at_once or (self._was_signalled and not is_told):
             self._stop_at_once(signum)
-        self._was_signalled |= not is_told
+        if not is_told:
+            self._was_signalled = True
+            if self._is_worker and not self._ending:
+                self._told_until = time.monotonic() + TOLD_SECONDS
         self.stop()
         if self._is_starting:
             # (Once: a further one must not stop what this ends.)
@@ -313,6 +329,8 @@ class Process:
                 await asyncio.wait_for(ended.wait(), CHECK_SECONDS)
             except asyncio.TimeoutError:
                 self._check_limits()
+        while self._may_be_told():
+            await asyncio.sleep(STEP_SECONDS)
         self._begin_drain()
         until = loop.time() + self.plan.grace
         while (cut := self.engine.step_drain()) is None:
@@ -471,19 +489,10 @@ class Process:
         reason = None
         if self._requests_max and self.engine.stats()["requests"] >= self._requests_max:
             reason = f"it has served {self.engine.stats()['requests']} requests"
-        elif self.plan.max_worker_rss and (memory := _memory()) > self.plan.max_worker_rss:
+        elif self.plan.max_worker_rss and (memory := _threads.memory()) > self.plan.max_worker_rss:
             reason = f"it has {memory >> 20} MB of memory"
-        elif self.plan.max_lifetime and self._age() >= self.plan.max_lifetime:
-            reason = f"it has served for {self._age():.0f} s"
+        elif 0 < self.plan.max_lifetime <= (age := time.monotonic() - self._since):
+            reason = f"it has served for {age:.0f} s"
         if reason:
             self._recycles = True
             self.report("recycle", {"reason": reason})
-
-    def _age(self) -> float:
-        return time.monotonic() - self._since
-
-
-def _memory() -> int:
-    """Returns the private resident memory of the process in bytes."""
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

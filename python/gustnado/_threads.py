@@ -22,6 +22,12 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def memory() -> int:
+    """Returns the private resident memory of the process in bytes."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def sentence(plan: Plan, interface: str) -> str:
     """For example: 2 processes x (1 engine thread + 8 threads for WSGI) on 2 CPUs."""
     if interface == "wsgi" and plan.threads > 1:

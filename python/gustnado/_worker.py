@@ -42,7 +42,7 @@ def serve(channel: socket.socket, lines: BufferedReader, plan: Plan) -> int:
         except OSError:
             pass  # It is gone, and this process ends for that.
 
-    process = Process(plan, report, [signal.SIGTERM], reloads=False)
+    process = Process(plan, report, [signal.SIGTERM], is_worker=True)
     threading.Thread(target=_follow_supervisor, args=(lines, process), daemon=True).start()
     try:
         return process.run()

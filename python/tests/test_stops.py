@@ -40,9 +40,13 @@ def come_again(port, met):
         met["answered" if came.startswith(b"HTTP/1.1 200") else "lost"].append(came)
 
 
+@pytest.mark.parametrize("whom", ["process", "group"])
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_who_comes_while_it_ends_is_answered_or_refused_at_once(run, workers):
-    server = run(APP, "--workers", workers)
+def test_who_comes_while_it_ends_is_answered_or_refused_at_once(start, tmp_path, workers, whom):
+    (tmp_path / "fine.py").write_text(APP)
+    # (In a process group of its own.)
+    server = start(["setsid", sys.executable, "-m", "gustnado", "run", "fine:app", "--port",
+                    "{port}", "--workers", workers])
     met = {"answered": [], "lost": [], "connects": []}
     clients = [threading.Thread(target=come_again, args=(server.port, met)) for _ in range(4)]
     for client in clients:
@@ -51,7 +55,7 @@ def test_who_comes_while_it_ends_is_answered_or_refused_at_once(run, workers):
     while len(met["answered"]) < 100:
         assert time.monotonic() < deadline, met
         time.sleep(0.01)
-    server.process.send_signal(signal.SIGTERM)
+    (os.killpg if whom == "group" else os.kill)(server.process.pid, signal.SIGTERM)
     assert server.process.wait(20) == 0
     for client in clients:
         client.join()
