@@ -9,8 +9,7 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test capability-tls capability-h2 wheel package test-python test-python-peers
 .PHONY: test-twisted test-twisted-releases frameworks
-.PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom loom-build
-.PHONY: miri probe
+.PHONY: check ring fmt fmt-check clippy doc image book site deny lint-python map loom miri probe
 .PHONY: bench bench-quick contest contests hosting callgrind gate c1m fuzz fuzz-all hostile
 .PHONY: tls-records
 .PHONY: conformance conformance-acme conformance-http2 conformance-websocket
@@ -190,14 +189,10 @@ lint-python: $(PYTHON_HOME)/bin/python
 
 # Every interleaving of the lock-free parts, within the bounds that
 # crates/tasks/src/sync/models.rs sets. Cargo is content with no test at all, so they are counted.
-LOOM = RUSTFLAGS="--cfg loom" $(CARGO) test -p gustnado-tasks --release \
-	--target-dir $(LOOM_TARGET) --lib
-loom-build:
-	$(LOOM) --no-run
-
 loom:
 	@mkdir -p $(LOOM_TARGET)
-	$(LOOM) models:: | tee $(LOOM_TARGET)/models.log
+	RUSTFLAGS="--cfg loom" $(CARGO) test -p gustnado-tasks --release \
+		--target-dir $(LOOM_TARGET) --lib models:: | tee $(LOOM_TARGET)/models.log
 	@grep -Eq '^test result: ok\. [1-9]' $(LOOM_TARGET)/models.log || { echo "loom: failed"; exit 1; }
 
 miri:

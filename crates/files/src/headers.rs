@@ -3,9 +3,11 @@
 use gustnado_config::{HeaderRule, Headers};
 use gustnado_http::content_coding::forbids_change;
 use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::path::pattern::pattern;
 use gustnado_http::response_writer::{field_values, has_field};
 
 use super::mime_table::MimeTable;
+use super::spa;
 
 /// The header fields of one folder's responses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl FolderHeaders {
         });
         for rule in forbidding {
             // What a path begins with is enough: in doubt a file is sent as it is.
-            let path = rule.path.as_deref().unwrap_or_default();
+            let path = rule.path.as_deref().map(pattern).and_then(Result::ok).unwrap_or_default();
             let start = path.split('{').next().unwrap_or_default();
             match start.strip_prefix(base) {
                 Some(start) => self.unchanged.push(start.to_owned()),
@@ -92,8 +94,9 @@ impl FolderHeaders {
     /// - `key`: what was looked for.
     /// - `own`: the fields that it has beyond the folder's.
     pub(super) fn forbid_change(&self, key: &[u8], own: &Fields) -> bool {
-        self.unchanged.iter().any(|start| key.starts_with(start.as_bytes()))
-            || forbids_change(self.cache_control(own))
+        // The page of an application is sent for any path.
+        let is_at = |start: &String| key == spa::KEY || key.starts_with(start.as_bytes());
+        self.unchanged.iter().any(is_at) || forbids_change(self.cache_control(own))
     }
 
     /// Returns whether a rule takes effect.

@@ -119,6 +119,12 @@ impl Stamp {
         latest.saturating_add(SETTLING_SECS) <= now.unix_secs
     }
 
+    /// Returns whether its times lie in the future, where no wait makes them settle.
+    pub(super) fn is_ahead(&self, now: Now) -> bool {
+        let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
+        latest > now.unix_secs.saturating_add(SETTLING_SECS)
+    }
+
     #[cfg(test)]
     pub(super) fn with_inode(inode: u64) -> Stamp {
         Stamp { device: 1, inode, size: 1, modified: (5, 6), changed: (7, 8) }

@@ -256,7 +256,8 @@ impl VariantSet {
         }
         let available: CodingSet = files.iter().flatten().map(|file| file.coding()).collect();
         let offered = available.and(possible);
-        let is_settled = files[0].as_ref().is_none_or(|file| file.seen.is_settled);
+        let is_ahead = Stamp::of(&located.stat).is_ahead(now);
+        let is_settled = is_ahead || files[0].as_ref().is_none_or(|file| file.seen.is_settled);
         let unsettled_secs = (!is_settled).then_some(now.unix_secs);
         let purpose = made::purpose_of(&content_type, own, unsettled_secs);
         Ok(Self { files, available, offered, purpose, dictionary })

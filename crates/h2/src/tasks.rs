@@ -248,6 +248,10 @@ async fn run(start: impl FnOnce() -> RunningHandler + Send, label: u32, outbox: 
         response.content = content;
         return outbox.deliver(Delivered::Whole(Box::new(response)));
     };
+    if response.status.is_interim() {
+        // It is no response, as it has no content yet: 500.
+        return outbox.deliver(Delivered::Whole(Box::new(response)));
+    }
     response.content = Content::Unsent(streamed.length);
     let trailers = response.extras.as_mut().and_then(|extras| extras.trailers.take());
     outbox.deliver(Delivered::Streamed(Box::new(response)));

@@ -36,20 +36,17 @@ impl RouteOptions {
         self.body_policy == Some(BodyPolicy::Spool)
     }
 
-    /// Adds those of another route of the same path. Returns whether they agree.
-    pub fn merge(&mut self, other: &Self) -> bool {
-        fn one<T: Copy + PartialEq>(own: &mut Option<T>, other: Option<T>) -> bool {
-            let agrees = own.is_none() || other.is_none() || *own == other;
-            *own = own.or(other);
-            agrees
+    /// Returns those of a handler whose route has the path of another one: it keeps its own limit
+    /// of bodies and its time-outs, and has the rest in common.
+    pub fn beside(&self, own: &Self) -> Self {
+        Self {
+            body_ms: own.body_ms,
+            write_ms: own.write_ms,
+            idle_ms: own.idle_ms,
+            limit_body_bytes: own.limit_body_bytes,
+            half_close_ms: own.half_close_ms,
+            ..*self
         }
-        self.keeps_empty |= other.keeps_empty;
-        one(&mut self.body_ms, other.body_ms)
-            & one(&mut self.write_ms, other.write_ms)
-            & one(&mut self.idle_ms, other.idle_ms)
-            & one(&mut self.limit_body_bytes, other.limit_body_bytes)
-            & one(&mut self.body_policy, other.body_policy)
-            & one(&mut self.half_close_ms, other.half_close_ms)
     }
 
     /// Returns whether the route's responses have time-outs of their own.

@@ -1,6 +1,7 @@
 //! `start_response` and its `write` callable.
 
 use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyTypeError, PyValueError};
@@ -17,6 +18,8 @@ use crate::pipe::{PipeSpace, PipeWriter, owned, pipe};
 
 /// Most bytes that wait in memory until an application returns.
 const WRITTEN_BYTES_MAX: usize = 64 << 20;
+/// How long an application may write content that nobody gets.
+const DISCARD_TIME: Duration = Duration::from_secs(10);
 
 /// The `start_response` callable of one request.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
@@ -30,6 +33,8 @@ struct StartedResponse {
     was_called: bool,
     /// The request is a HEAD, or the status allows no content: what is written is discarded.
     is_unsent: bool,
+    /// When content was discarded first.
+    discards_since: Option<Instant>,
     /// The client has left, and the application was told so.
     knows_loss: bool,
     sink: WriteSink,
@@ -95,7 +100,11 @@ impl StartResponse {
         }
         let mut said = self.said();
         if said.is_unsent {
-            return Ok(());
+            // Nothing tells that the client has left: an application that writes on and on ends.
+            let since = *said.discards_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < DISCARD_TIME {
+                return Ok(());
+            }
         }
         said.knows_loss = true;
         drop(said);

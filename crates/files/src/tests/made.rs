@@ -238,6 +238,22 @@ fn a_file_with_two_names_has_the_type_of_each() {
 }
 
 #[test]
+fn a_file_whose_time_lies_in_the_future_is_compressed_once() {
+    let mut scene = scene();
+    scene.write("app.js", text(5_000));
+    let path = scene.place.path().join("site/app.js");
+    let changed = fs::metadata(path).expect("it is there").ctime().unsigned_abs();
+    scene.now.unix_secs = changed - 100;
+    for _ in 0..3 {
+        scene.now.unix_secs += 1;
+        scene.wait(1_000);
+        let body = get(&scene, "/app.js", "gzip").body;
+        assert!(body == compressed(ContentCoding::Gzip, 5_000));
+        assert_eq!(scene.files.folder.made.len(), 1);
+    }
+}
+
+#[test]
 fn what_was_made_of_a_file_that_was_just_written_does_not_last() {
     let mut scene = scene();
     scene.write("app.js", text(5_000));

@@ -22,7 +22,7 @@ on_every_server!(
     a_task_streams_a_body_back_as_it_comes,
     a_task_need_not_read_the_body,
     a_body_over_the_limit_is_refused_in_each_kind,
-    the_limit_of_a_second_route_of_a_path_counts,
+    routes_of_a_path_have_limits_of_their_own,
     an_interim_status_is_no_response,
     a_late_response_that_panics_gives_500,
     a_body_that_breaks_the_rules_is_an_error_in_the_task,
@@ -134,18 +134,32 @@ fn a_body_over_the_limit_is_refused_in_each_kind(setup: Setup) {
     assert_eq!(server.ask(post("/small", "1234")).text(), "1234");
 }
 
-/// Of a route for each method, the options are those of the path.
-fn the_limit_of_a_second_route_of_a_path_counts(setup: Setup) {
+/// Each route of a path has limits for its own handlers, in whatever order they come.
+fn routes_of_a_path_have_limits_of_their_own(setup: Setup) {
     let length = |request: &Request| request.bytes().len().to_string();
+    let (large, small) = (|| route().limit_body_bytes(5_000), || route().limit_body_bytes(5));
     let routes = Routes::new()
-        .get("/larger", |_: &Request| "page")
-        .route("/larger", route().limit_body_bytes(5_000).post(length))
-        .get("/smaller", |_: &Request| "page")
-        .route("/smaller", route().limit_body_bytes(5).post(length));
+        .get("/a", |_: &Request| "page")
+        .route("/a", large().post(length))
+        .put("/a", length)
+        .route("/b", large().post(length))
+        .route("/b", small().put(length))
+        .route("/b", route().any(length));
     let server = Server::routes(Config { limit_body_bytes: 1_000, ..setup.config() }, routes);
-    assert_eq!(server.ask(post("/larger", &"x".repeat(5_000))).text(), "5000");
-    assert_eq!(server.ask(post("/smaller", "123456")).status, 413);
-    assert_eq!(server.get("/smaller").text(), "page");
+    for (path, method, most) in [
+        ("/a", "POST", 5_000),
+        ("/a", "PUT", 1_000),
+        ("/b", "POST", 5_000),
+        ("/b", "PUT", 5),
+        ("/b", "PATCH", 1_000),
+    ] {
+        for (length, status) in [(most, 200), (most + 1, 413)] {
+            let fields = format!("Content-Length: {length}\r\n");
+            let answer = server.ask(request(method, path, &fields) + &"x".repeat(length));
+            assert_eq!(answer.status, status, "{method} {path} {length}");
+        }
+    }
+    assert_eq!(server.get("/a").text(), "page");
 }
 
 /// A client would take the next response for it.
@@ -154,10 +168,15 @@ fn an_interim_status_is_no_response(setup: Setup) {
         .get("/inline", |_: &Request| Status::EARLY_HINTS)
         .get("/task", async |_: Request| Status::CONTINUE)
         .get("/switch", |_: &Request| Response::text("x").status(Status::SWITCHING_PROTOCOLS))
+        .get("/stream", async |_: Request| {
+            let (appender, response) = Response::append(1);
+            drop(appender);
+            response.status(Status::EARLY_HINTS)
+        })
         .get("/next", |_: &Request| "next");
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
-    for path in ["/inline", "/task", "/switch"] {
+    for path in ["/inline", "/task", "/switch", "/stream"] {
         assert_eq!(client.get(path).status, 500, "{path}");
         assert_eq!(client.get("/next").text(), "next");
     }

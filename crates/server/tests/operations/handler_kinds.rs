@@ -314,10 +314,7 @@ fn two_limits_of_one_path_are_refused() {
     let limit = |number| route().limit_concurrency(number);
     let found = refused(limit(1).get(quick), limit(2).post(quick));
     assert!(matches!(found, Some(RouteError::LimitRepeated { path }) if path == "/"));
-    let bytes = |number| route().limit_body_bytes(number);
-    let found = refused(bytes(1).get(quick), bytes(2).post(quick));
-    assert!(matches!(found, Some(RouteError::OptionRepeated { path }) if path == "/"));
     let found = refused(route().any(quick), route().any(quick));
     assert!(matches!(found, Some(RouteError::Repeated { .. })), "{found:?}");
-    assert!(refused(bytes(1).get(quick), bytes(1).post(quick)).is_none());
+    assert!(refused(limit(1).get(quick), limit(1).post(quick)).is_none());
 }

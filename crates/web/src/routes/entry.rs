@@ -137,20 +137,22 @@ impl PathEntry {
     pub(super) fn new(
         path: &str,
         route: &Route,
-        endpoint: impl Fn(HandlerKind) -> RouteEndpoint,
+        endpoint: impl Fn(Option<Method>, HandlerKind) -> RouteEndpoint,
     ) -> Self {
         let allow = allow(route);
+        let plain = |status| endpoint(None, plain_status(status, Some(allow.clone())));
         let mut entry = Self {
             by_method: [const { None }; Method::COUNT],
-            any: route.any.as_ref().map(|handler| endpoint(handler.0.clone())),
-            options: endpoint(plain_status(Status::NO_CONTENT, Some(allow.clone()))),
-            not_allowed: endpoint(plain_status(Status::METHOD_NOT_ALLOWED, Some(allow))),
+            any: route.any.as_ref().map(|handler| endpoint(None, handler.0.clone())),
+            options: plain(Status::NO_CONTENT),
+            not_allowed: plain(Status::METHOD_NOT_ALLOWED),
             names: names(path),
             has_rest: before_rest(path).is_some(),
             pattern: Box::default(),
         };
         for (method, handler) in &route.handlers {
-            entry.by_method[*method as usize] = Some(endpoint(handler.0.clone()));
+            let made = endpoint(Some(*method), handler.0.clone());
+            entry.by_method[*method as usize] = Some(made);
         }
         entry
     }

@@ -38,12 +38,6 @@ pub enum RouteError {
         /// The path.
         path: String,
     },
-    /// Two routes of a path have different limits of bodies, time-outs or body policies.
-    #[error("the route {path} has an option with two values; set one for all its methods")]
-    OptionRepeated {
-        /// The path.
-        path: String,
-    },
     /// A path is not well formed.
     #[error("the route {path:?} is malformed ({reason}); expected /exact, /{{name}} or /{{*rest}}")]
     Malformed {

@@ -9,7 +9,7 @@ use gustnado_config::{Headers, RouteSettings};
 
 use super::access_gate::AccessGate;
 use super::error::RouteError;
-use super::{Route, bounded_ms, rules};
+use super::{Route, RouteOptions, RoutePace, bounded_ms, rules};
 use crate::fields;
 use crate::middleware::Middleware;
 
@@ -38,7 +38,8 @@ impl PreparedRoute {
         fields: &Headers,
         gate: &Arc<AccessGate>,
     ) -> Result<Self, RouteError> {
-        limit(&mut route, &settings);
+        limit_options(&mut route.options, &settings);
+        limit_pace(&mut route.pace, &settings);
         let mut route = route.with_pace();
         let compiled = HeaderRules::new(&settings.header_rules).map_err(RouteError::Access)?;
         let mut fields = preset_headers(&settings.access).with(fields).with(&route.fields);
@@ -58,21 +59,31 @@ impl PreparedRoute {
         let gate = Some(gate).filter(|gate| !gate.is_open()).cloned();
         Ok(Self { route, settings, fields, after, has_rules, gate })
     }
+
+    /// Returns it for a handler that has options of its own.
+    pub(super) fn with_options(&self, own: &RouteOptions) -> Self {
+        let mut options = self.route.options.beside(own);
+        limit_options(&mut options, &self.settings);
+        Self { route: Route { options, ..self.route.clone() }, ..self.clone() }
+    }
 }
 
-/// Gives a route the limits that its settings have and it has not.
-fn limit(route: &mut Route, settings: &RouteSettings) {
+/// Gives options the limits that their settings have and they have not.
+fn limit_options(options: &mut RouteOptions, settings: &RouteSettings) {
     let limits = &settings.limits;
     let ms = |own: Option<NonZeroU32>, of_settings: Option<Duration>| {
         own.or_else(|| bounded_ms(of_settings?))
     };
-    let options = &mut route.options;
     let idle = Some(settings.access.idle_timeout).filter(|idle| !idle.is_zero());
     options.limit_body_bytes = options.limit_body_bytes.or(limits.body_bytes_max);
     options.idle_ms = ms(options.idle_ms, idle);
     options.body_ms = ms(options.body_ms, limits.body_timeout.or(idle));
     options.write_ms = ms(options.write_ms, limits.write_timeout.or(idle));
-    let pace = &mut route.pace;
+}
+
+/// Does the same for the pace.
+fn limit_pace(pace: &mut RoutePace, settings: &RouteSettings) {
+    let limits = &settings.limits;
     let rate = |own: &mut u64, of_settings: Option<u64>| {
         if *own == 0 {
             *own = of_settings.unwrap_or(0);

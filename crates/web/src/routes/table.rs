@@ -23,7 +23,7 @@ use super::entry::{EndpointKind, PathEntry, RouteEndpoint};
 use super::error::RouteError;
 use super::prepared::PreparedRoute;
 use super::wrapper::{self, EndpointWrapper, check_policy};
-use super::{Route, Routes, plain_status};
+use super::{Route, RouteOptions, Routes, plain_status};
 use crate::build_context::BuildContext;
 use crate::error_page::ErrorPage;
 use crate::handler::HandlerKind;
@@ -210,15 +210,17 @@ impl RouteTable {
     ) -> Result<(), RouteError> {
         // Added last, so that they replace no other route.
         let mut empty_rests = Vec::new();
-        for (path, mut route) in merged(&routes.paths)? {
+        for MergedRoute { path, mut route, own } in merged(&routes.paths)? {
             route.options.label = self.label(&path);
             wrapper::check_route(&path, &route, build)?;
             let prepared = wrapper.prepare(route, build)?;
             if let Some(folder) = &prepared.route.folder {
                 self.add_folder(&path, folder, &prepared, wrapper, build)?;
             } else {
-                let entry = PathEntry::new(&path, &prepared.route, |kind| {
-                    wrapper.endpoint(kind, &prepared, build)
+                let entry = PathEntry::new(&path, &prepared.route, |method, kind| {
+                    let own = own.iter().find(|(of, _)| *of == method);
+                    let own = own.map(|(_, options)| prepared.with_options(options));
+                    wrapper.endpoint(kind, own.as_ref().unwrap_or(&prepared), build)
                 });
                 let pattern = canonical_route(&path)?;
                 if let Some(before) = before_rest(&pattern) {
@@ -352,12 +354,21 @@ fn compiled(rewrites: &[(String, String)]) -> Result<Rewrites, RouteError> {
     Rewrites::new(&read.collect::<Result<Vec<_>, _>>()?).map_err(RouteError::Access)
 }
 
+/// The routes of one path.
+struct MergedRoute {
+    path: String,
+    route: Route,
+    /// Options of handlers that are not of the first route, by their methods; `None` is of any.
+    own: Vec<(Option<Method>, RouteOptions)>,
+}
+
 /// Merges routes of the same path.
-fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError> {
-    let mut all: Vec<(String, Route)> = Vec::new();
+fn merged(paths: &[(String, Route)]) -> Result<Vec<MergedRoute>, RouteError> {
+    let mut all: Vec<MergedRoute> = Vec::new();
     for (path, route) in paths {
-        let Some((_, known)) = all.iter_mut().find(|(other, _)| other == path) else {
-            all.push((path.clone(), route.clone()));
+        let known = all.iter_mut().find(|known| known.path == *path);
+        let Some(MergedRoute { route: known, own, .. }) = known else {
+            all.push(MergedRoute { path: path.clone(), route: route.clone(), own: Vec::new() });
             continue;
         };
         let repeated = route
@@ -391,9 +402,9 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
             (one, other) => known.limit = one.or(other),
         }
         known.is_exempt |= route.is_exempt;
-        if !known.options.merge(&route.options) {
-            return Err(RouteError::OptionRepeated { path: path.clone() });
-        }
+        known.options.body_policy = known.options.body_policy.or(route.options.body_policy);
+        known.options.keeps_empty |= route.options.keeps_empty;
+        own.extend(wrapper::handlers_of(route).map(|(method, _)| (method, route.options)));
         known.handlers.extend(route.handlers.iter().cloned());
         if known.any.is_some() && route.any.is_some() {
             return Err(RouteError::Repeated { path: path.clone(), method: "any method" });

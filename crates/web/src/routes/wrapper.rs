@@ -150,7 +150,7 @@ impl EndpointWrapper {
         if let Some(folder) = &route.folder {
             return Ok(self.folder(folder, "", prepared, build)?.entry());
         }
-        Ok(PathEntry::new("", route, |kind| self.endpoint(kind, prepared, build)))
+        Ok(PathEntry::new("", route, |_, kind| self.endpoint(kind, prepared, build)))
     }
 
     /// Returns whether a route's endpoints have middleware.
@@ -321,7 +321,7 @@ pub(super) fn check_policy<'h>(
 }
 
 /// Returns the handlers of a route, with their methods.
-fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
+pub(super) fn handlers_of(route: &Route) -> impl Iterator<Item = (Option<Method>, &Handler)> {
     let by_method = route.handlers.iter().map(|(method, handler)| (Some(*method), handler));
     by_method.chain(route.any.as_ref().map(|handler| (None, handler)))
 }
