@@ -97,9 +97,17 @@ async def stream(request):
         length += len(piece)
     return str(length)
 
+@app.get("/plain")
+async def form():
+    return "a form"
+
 @app.post("/plain")
 def plain(request):
     return str(len(request.body))
+
+@app.put("/plain")
+async def whatever_is_sent(request):
+    return str(len(await request.read(limit=1 << 30)))
 
 @app.get("/bytearray")
 def of_bytearray():
