@@ -32,7 +32,10 @@ pub(super) struct Coordinator {
     /// When a connection had its first response for the last time.
     pub(super) served_at: u64,
     pub(super) schedule: Option<RequestSchedule>,
-    pub(super) slots: Vec<SlotState>,
+    slots: Vec<SlotState>,
+    /// Slots that took a counted request, and the number of the others.
+    has_taken: Vec<bool>,
+    untaken: u64,
     /// Slots that wait for a request, the longest waiting first.
     pub(super) idle: VecDeque<u32>,
     pub(super) known: Vec<KnownHead>,
@@ -105,6 +108,8 @@ impl Coordinator {
             served_at: 0,
             schedule: None,
             slots: Vec::new(),
+            has_taken: Vec::new(),
+            untaken: 0,
             idle: VecDeque::new(),
             known: script.kinds.iter().map(|_| KnownHead::default()).collect(),
             cursors: vec![thread as usize; script.groups.len()],
@@ -117,6 +122,20 @@ impl Coordinator {
             counts,
             shared,
         }
+    }
+
+    /// Adds the slot of one connection.
+    pub(super) fn add_slot(&mut self) -> u32 {
+        let slot = u32::try_from(self.slots.len()).expect("connections are a million at most");
+        self.slots.push(SlotState::default());
+        self.has_taken.push(false);
+        self.untaken += 1;
+        slot
+    }
+
+    /// The number of connections that send requests.
+    pub(super) fn connections(&self) -> u64 {
+        self.slots.len() as u64
     }
 
     /// Returns what the connection at a slot does now.
@@ -146,7 +165,7 @@ impl Coordinator {
                 return NextRequest::Send(permit);
             }
         }
-        let next_for = self.next(now, is_new);
+        let next_for = self.next(slot, now, is_new);
         if let (NextRequest::Wait, Some(waker)) = (next_for, waits) {
             self.slots[at] = SlotState::Waiting(waker.clone());
             self.idle.push_back(slot);
@@ -157,7 +176,7 @@ impl Coordinator {
     /// Takes the next request, if it is due.
     ///
     /// - `is_new`: see [`Coordinator::next_for`].
-    pub(super) fn next(&mut self, now: u64, is_new: bool) -> NextRequest {
+    fn next(&mut self, slot: u32, now: u64, is_new: bool) -> NextRequest {
         let Some(times) = self.times else {
             // With a rate, nothing but the first request of each connection is due.
             let is_due = self.ramps_up && (is_new || self.shared.plan.last_rate().is_none());
@@ -173,7 +192,7 @@ impl Coordinator {
             return NextRequest::Over;
         }
         let Some(schedule) = &mut self.schedule else {
-            if counted && !is_new && self.is_reserved() {
+            if counted && !self.takes_one(slot) {
                 return NextRequest::Over;
             }
             return NextRequest::Send(self.permit_one(None, counted));
@@ -189,11 +208,15 @@ impl Coordinator {
         }
     }
 
-    /// Returns whether all requests that are left of a number are for kept connections that had
-    /// none yet. Each of those takes one, also if it cannot be opened.
-    fn is_reserved(&self) -> bool {
-        let unasked = (self.slots.len() as u64).saturating_sub(self.counts.requesting);
-        self.shared.plan.keep_alive && self.budget <= unasked
+    /// Returns whether a slot takes one of a number of requests. All that are left are reserved for
+    /// slots that took none yet: each of those takes one, also if it cannot connect.
+    fn takes_one(&mut self, slot: u32) -> bool {
+        let has_taken = &mut self.has_taken[slot as usize];
+        if !std::mem::replace(has_taken, true) {
+            self.untaken -= 1;
+            return true;
+        }
+        self.budget > self.untaken
     }
 
     fn permit_one(&mut self, due: Option<Due>, counted: bool) -> SendPermit {
@@ -225,8 +248,9 @@ impl Coordinator {
             if due_at > now || self.idle.is_empty() {
                 return Some(due_at);
             }
-            let NextRequest::Send(permit) = self.next(now, false) else { return None };
-            let slot = self.idle.pop_front()?;
+            let slot = *self.idle.front()?;
+            let NextRequest::Send(permit) = self.next(slot, now, false) else { return None };
+            self.idle.pop_front();
             let slot = &mut self.slots[slot as usize];
             if let SlotState::Waiting(waker) = std::mem::replace(slot, SlotState::Assigned(permit))
             {
@@ -459,3 +483,6 @@ impl Coordinator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

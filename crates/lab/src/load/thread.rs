@@ -112,7 +112,7 @@ pub(super) fn run(
         opening: end.opening,
         unsent: unsent.min(coordinator.budget),
         unanswered: coordinator.under_way,
-        asks: !coordinator.slots.is_empty(),
+        asks: coordinator.connections() > 0,
         gave_up: end.gave_up,
         counts: coordinator.counts,
     })
@@ -192,9 +192,7 @@ fn start(
     let spawned = if index < held {
         spawn_detached(held::hold(shared, number))
     } else {
-        let slot =
-            u32::try_from(coordinator.slots.len()).expect("connections are a million at most");
-        coordinator.slots.push(coordinator::SlotState::default());
+        let slot = coordinator.add_slot();
         spawn_detached(connection::send_requests(connection::LoadConnection::new(
             &shared, number, slot,
         )))
@@ -283,7 +281,7 @@ fn is_ramped_up(shared: &LoadShared, begun: u64) -> bool {
     let plan = &shared.plan;
     let now = shared.now();
     coordinator::with(|coordinator| {
-        let all = coordinator.slots.len() as u64;
+        let all = coordinator.connections();
         let standstill = now.saturating_sub(coordinator.served_at.max(begun));
         let each = nanos(OPENING_EACH).saturating_mul(all);
         let most = nanos(plan.ramp_up_max).saturating_add(each);

@@ -16,6 +16,7 @@ crate::through_both_doors!(
     every_connection_is_served_before_measuring,
     at_a_rate_each_connection_has_one_request_before,
     a_number_of_requests_reaches_every_connection,
+    a_connection_for_each_of_a_number_of_requests_is_served,
     a_server_that_serves_a_part_is_found_out,
     a_server_that_responds_too_late_has_served_nothing,
     connections_that_are_lost_are_not_held,
@@ -70,6 +71,17 @@ fn a_number_of_requests_reaches_every_connection(io: BackendChoice) {
     assert_eq!((outcome.requests_before, outcome.ramp_up_s.to_bits()), (0, 0.0_f64.to_bits()));
     let connections = outcome.connections.expect("they are counted");
     assert_eq!((connections.due, connections.served), (64, 64));
+}
+
+fn a_connection_for_each_of_a_number_of_requests_is_served(io: BackendChoice) {
+    // Many more than are opened before the first response comes.
+    let toy = Toy::friendly();
+    let mut plan = counted(&toy.url("/"), 600, 600, io);
+    plan.keep_alive = false;
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, toy.seen(), toy.opened()), (600, 600, 600));
+    let connections = outcome.connections.expect("they are counted");
+    assert_eq!((connections.due, connections.served), (600, 600));
 }
 
 fn a_server_that_serves_a_part_is_found_out(io: BackendChoice) {
