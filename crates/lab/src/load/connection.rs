@@ -84,15 +84,7 @@ pub(super) async fn send_requests(mut connection: LoadConnection) {
     let mut pause = PAUSE;
     loop {
         if connection.connection.is_none() {
-            // A new connection for a single request, or one that is kept alive.
-            let permit = if connection.shared.plan.keep_alive {
-                None
-            } else {
-                connection.await_permit().await
-            };
-            if permit.is_none() && (!connection.shared.plan.keep_alive || connection.is_over()) {
-                return;
-            }
+            let Some(permit) = connection.await_need().await else { return };
             match connection.connect().await {
                 Ok(()) => pause = PAUSE,
                 Err(failure) => {
@@ -156,6 +148,18 @@ impl LoadConnection {
         coordinator::with(|coordinator| coordinator.is_over(now))
     }
 
+    /// Waits until another connection is needed: for a single request, whose permit it returns, for
+    /// all that follow, or for those that the server has refused. `None`: no request is left.
+    async fn await_need(&self) -> Option<Option<SendPermit>> {
+        if self.in_flight.has_refused() {
+            return Some(None);
+        }
+        if self.shared.plan.keep_alive {
+            return (!self.is_over()).then_some(None);
+        }
+        self.await_permit().await.map(Some)
+    }
+
     /// Waits for a permit to send; `None`: none will come.
     async fn await_permit(&self) -> Option<SendPermit> {
         poll_fn(|context| {
@@ -197,9 +201,15 @@ impl LoadConnection {
         })
     }
 
-    /// Fails the request of a connection that could not be established.
+    /// Fails the request of a connection that could not be established, or those that were to be
+    /// sent again on it.
     fn fail_unsent(&mut self, permit: Option<SendPermit>, failure: FailureKind) {
         let now = self.shared.now();
+        if self.in_flight.has_refused() {
+            return coordinator::with(|coordinator| {
+                self.in_flight.drain(|pending| coordinator.record_failure(pending, failure, now));
+            });
+        }
         let first = self.service.ask();
         coordinator::with(|coordinator| {
             coordinator.counts.requesting += first;

@@ -80,6 +80,10 @@ impl Http2Requests {
         self.core.open_streams() == 0 && self.refused.is_empty()
     }
 
+    pub(super) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     #[inline]
     pub(super) fn has_room(&self, depth: usize) -> bool {
         self.core.open_streams() + self.refused.len() < depth && self.core.can_open()

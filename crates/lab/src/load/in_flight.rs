@@ -59,6 +59,11 @@ impl RequestsInFlight {
         }
     }
 
+    /// Returns whether the server has refused requests without a look at them, which are sent again.
+    pub(super) fn has_refused(&self) -> bool {
+        matches!(self, Http2(requests) if requests.has_refused())
+    }
+
     /// Returns whether one more may be sent.
     #[inline]
     pub(super) fn has_room(&self, depth: usize) -> bool {

@@ -22,6 +22,8 @@ crate::through_both_doors!(
     a_body_goes_out_within_the_windows,
     no_more_streams_are_open_than_the_server_allows,
     requests_that_were_not_looked_at_are_sent_again,
+    the_last_requests_are_sent_again_too,
+    requests_that_cannot_be_sent_again_fail,
     a_request_without_a_response_is_timed_out,
     what_is_wrong_with_responses_is_found,
     a_connection_for_each_request,
@@ -61,13 +63,22 @@ impl Peer {
     ///
     /// - `react`: to a request, by its number among all.
     fn start(h2: H2Limits, react: impl Fn(usize) -> Reaction + Send + Sync + 'static) -> Self {
+        Self::with_room(usize::MAX, h2, react)
+    }
+
+    /// One that accepts so many connections, and refuses all others.
+    fn with_room(
+        room: usize,
+        h2: H2Limits,
+        react: impl Fn(usize) -> Reaction + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let counters: [Arc<AtomicUsize>; 3] = Default::default();
         let [requests, connections, most] = counters.clone();
         let react = Arc::new(react);
         thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming().flatten().take(room) {
                 counters[1].fetch_add(1, Ordering::Relaxed);
                 let (react, counters) = (Arc::clone(&react), counters.clone());
                 thread::spawn(move || serve(stream, h2, &*react, &counters));
@@ -285,6 +296,30 @@ fn requests_that_were_not_looked_at_are_sent_again(io: BackendChoice) {
     assert_clean(&outcome);
     assert_eq!(outcome.requests, 100);
     assert!(peer.opened() >= 10, "{}", peer.opened());
+}
+
+/// Of the last four of eight requests, one is refused, and no further one comes on the connection.
+fn ends_early(number: usize) -> Reaction {
+    match number {
+        6 => Reaction::Reset(ErrorCode::RefusedStream),
+        7 => Reaction::Goodbye,
+        _ => Reaction::Hello,
+    }
+}
+
+fn the_last_requests_are_sent_again_too(io: BackendChoice) {
+    let peer = Peer::start(H2Limits::default(), ends_early);
+    let outcome = outcome_of(&peer.plan(1, 4, 8, io));
+    assert_clean(&outcome);
+    assert_eq!((outcome.requests, peer.seen(), peer.opened()), (8, 9, 2));
+    assert!(outcome.duration_s < 5.0, "{}", outcome.duration_s);
+}
+
+fn requests_that_cannot_be_sent_again_fail(io: BackendChoice) {
+    let peer = Peer::with_room(1, H2Limits::default(), ends_early);
+    let outcome = outcome_of(&peer.plan(1, 4, 8, io));
+    assert_eq!((outcome.requests, outcome.errors.refused), (7, 1), "{:?}", outcome.errors);
+    assert!(outcome.duration_s < 5.0, "{}", outcome.duration_s);
 }
 
 fn a_request_without_a_response_is_timed_out(io: BackendChoice) {
