@@ -225,6 +225,21 @@ impl LoadShared {
         (mirrored < places).then_some((mirrored, places))
     }
 
+    /// Returns the number of a connection among all of the run: the idle ones come first. Numbers
+    /// have no gaps, so that each host, target and source has its share of connections, and are
+    /// dealt out to threads in turn.
+    ///
+    /// - `index`: among the connections of its thread, of which the first `held` are idle.
+    pub(super) fn number_of(&self, thread: u32, index: u64, held: u64) -> u64 {
+        let of = |place: u32, places: u32, index: u64| index * u64::from(places) + u64::from(place);
+        if index < held {
+            return of(thread, self.threads, index);
+        }
+        let idle = self.plan.all_connections() - self.plan.connections;
+        let (place, places) = self.place_of(thread).expect("it has connections with requests");
+        idle + of(place, places, index - held)
+    }
+
     pub(super) fn counts(&self, thread: u32) -> ThreadCounts {
         let has_service = self.plan.last_rate().is_some();
         let steps = if let LoadModel::Ramp { stages } = &self.plan.load { stages.len() } else { 0 };
@@ -246,4 +261,33 @@ impl LoadShared {
 fn share(all: u64, place: u32, places: u32) -> u64 {
     let (place, places) = (u64::from(place), u64::from(places));
     all / places + u64::from(place < all % places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoadShared;
+    use crate::load::StopHandle;
+    use crate::load::script::Script;
+    use crate::plan::{LoadModel, LoadPlan};
+
+    #[test]
+    fn numbers_of_connections_have_no_gap() {
+        for (idle, connections, threads) in [(0, 3, 2), (0, 7, 4), (5, 3, 4), (6, 1, 4), (3, 8, 3)]
+        {
+            let mut plan = LoadPlan::closed("http://127.0.0.1:1/", connections);
+            plan.load = LoadModel::Hold { idle, rate_per_s: None };
+            let script = Script::prepare(&plan).expect("the plan is good");
+            let shared = LoadShared::new(&plan, script, &StopHandle::default(), threads);
+            let of_thread = |thread: u32| {
+                let held = shared.share_of(thread, idle);
+                let all = held + shared.share_of(threads - 1 - thread, connections);
+                let numbers = (0..all).map(|index| shared.number_of(thread, index, held));
+                numbers.collect::<Vec<_>>()
+            };
+            let mut numbers: Vec<u64> = (0..threads).flat_map(of_thread).collect();
+            numbers.sort_unstable();
+            let expected: Vec<u64> = (0..idle + connections).collect();
+            assert_eq!(numbers, expected, "{idle} {connections} {threads}");
+        }
+    }
 }

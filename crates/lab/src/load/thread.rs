@@ -185,8 +185,7 @@ fn start(
     index: u64,
     held: u64,
 ) -> Result<(), ThreadError> {
-    // Numbers are spread over threads, so that each thread uses all sources and targets.
-    let number = index * u64::from(shared.threads) + u64::from(thread);
+    let number = shared.number_of(thread, index, held);
     let shared = Arc::clone(shared);
     coordinator.opening += 1;
     let spawned = if index < held {

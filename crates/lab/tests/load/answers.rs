@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gustnado_lab::plan::BackendChoice;
+use gustnado_lab::plan::{BackendChoice, RequestSpec};
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{counted, outcome_of};
@@ -21,6 +21,7 @@ crate::through_both_doors!(
     weights_decide_how_often_a_url_is_asked,
     a_server_that_closes_politely_makes_no_errors,
     sources_and_targets_are_taken_in_turn,
+    each_host_has_a_connection,
     a_unix_socket_is_loaded,
     every_request_is_in_the_trace,
 );
@@ -133,6 +134,17 @@ fn sources_and_targets_are_taken_in_turn(io: BackendChoice) {
     let outcome = outcome_of(&plan);
     assert_eq!((outcome.requests, outcome.errors.total()), (80, 0), "{:?}", outcome.errors);
     assert_eq!((one.opened(), two.opened()), (4, 4));
+}
+
+fn each_host_has_a_connection(io: BackendChoice) {
+    // Three connections on two threads.
+    let toys = [Toy::friendly(), Toy::friendly(), Toy::friendly()];
+    let mut plan = counted(&toys[0].url("/"), 3, 30, io);
+    let request = plan.requests.remove(0);
+    plan.requests =
+        toys.iter().map(|toy| RequestSpec { url: toy.url("/"), ..request.clone() }).collect();
+    assert_eq!(outcome_of(&plan).requests, 30);
+    assert_eq!(toys.each_ref().map(Toy::opened), [1, 1, 1]);
 }
 
 fn a_unix_socket_is_loaded(io: BackendChoice) {
