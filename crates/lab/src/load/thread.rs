@@ -224,12 +224,16 @@ async fn work(
         let precise_timer = PreciseTimer::new().map_err(ThreadError::Timer)?;
         spawn_detached(dispatch(Arc::clone(shared), precise_timer)).map_err(ThreadError::Spawn)?;
     }
-    let mut clock = None;
+    let (mut running, mut clock) = (None, None);
     let mut gave_up = false;
     loop {
         let now = shared.now();
-        if now >= times.from && clock.is_none() {
-            clock = Some(ThreadClock::start());
+        if now >= times.from && running.is_none() {
+            running = Some(ThreadClock::start());
+        }
+        // It has little to do while it waits for the last responses, which says nothing of the load.
+        if now >= times.until && clock.is_none() {
+            clock = running.map(ThreadClock::stop);
         }
         show(shared, thread);
         gave_up = gave_up || is_hopeless(shared, now);
@@ -243,7 +247,7 @@ async fn work(
     }
     let at = shared.now();
     coordinator::with(|coordinator| coordinator.counts.note_end());
-    let clock = clock.map(ThreadClock::stop).unwrap_or_default();
+    let clock = clock.or_else(|| running.map(ThreadClock::stop)).unwrap_or_default();
     await_others(shared).await;
     Ok(LoadEnd { at, clock, opening, gave_up })
 }

@@ -18,6 +18,7 @@ crate::through_both_doors!(
     a_warm_up_is_not_counted,
     a_run_that_is_stopped_reports_what_it_has,
     a_server_that_hangs_does_not_keep_a_run_from_stopping,
+    waiting_for_the_last_responses_is_no_time_of_the_generator,
     a_server_that_lets_few_in_is_not_waited_for,
     few_held_connections_are_not_waited_for,
 );
@@ -88,6 +89,20 @@ fn a_server_that_hangs_does_not_keep_a_run_from_stopping(io: BackendChoice) {
     // They were sent before measuring began, and are under way from then on.
     assert_eq!((outcome.requests, outcome.sent, outcome.unanswered), (0, 0, 3));
     assert!(outcome.duration_s < 10.0, "{}", outcome.duration_s);
+}
+
+fn waiting_for_the_last_responses_is_no_time_of_the_generator(io: BackendChoice) {
+    let toy = Toy::start(
+        |asked| {
+            if asked.number < 4 { Reply::Bytes(ok("hello")) } else { Reply::Silence }
+        },
+    );
+    let outcome = outcome_of(&timed(&toy.url("/"), 4, Duration::from_millis(500), io));
+    assert_eq!(outcome.unanswered, 4);
+    let generator = &outcome.generator;
+    // That of two threads.
+    let time_s = generator.cpu_s / generator.cpu_share;
+    assert!((0.9..2.0).contains(&time_s), "{time_s}: {generator:?}");
 }
 
 /// A socket that listens and never accepts: so many connections stand as its backlog holds.
