@@ -99,7 +99,8 @@ pub(super) async fn send_requests(mut connection: LoadConnection) {
             }
         }
         match poll_fn(|context| connection.step(context)).await {
-            LeaveReason::Over => return,
+            // It stays open until the kernel was asked about all of them.
+            LeaveReason::Over => return std::future::pending().await,
             LeaveReason::Pause(duration) => sleep(duration).await,
             LeaveReason::Closed => connection.close(),
             LeaveReason::Failed(failure) if connection.in_flight.is_opening() => {

@@ -1,8 +1,10 @@
 //! When a run ends, and what it has by then.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_lab::load::{LoadPhase, LoadProgress, ProgressObserver, StopHandle, run};
@@ -19,6 +21,7 @@ crate::through_both_doors!(
     a_run_that_is_stopped_reports_what_it_has,
     a_server_that_hangs_does_not_keep_a_run_from_stopping,
     waiting_for_the_last_responses_is_no_time_of_the_generator,
+    connections_stay_open_until_the_last_response,
     a_server_that_lets_few_in_is_not_waited_for,
     few_held_connections_are_not_waited_for,
 );
@@ -103,6 +106,32 @@ fn waiting_for_the_last_responses_is_no_time_of_the_generator(io: BackendChoice)
     // That of two threads.
     let time_s = generator.cpu_s / generator.cpu_share;
     assert!((0.9..2.0).contains(&time_s), "{time_s}: {generator:?}");
+}
+
+/// The kernel knows what was sent again on them only while they are open.
+fn connections_stay_open_until_the_last_response(io: BackendChoice) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    // One responds at once, the other after the end; each says when it was closed.
+    let server = thread::spawn(move || {
+        let ends = [Duration::ZERO, Duration::from_secs(1)].map(|pause| {
+            let (mut stream, _) = listener.accept().expect("it listens");
+            thread::spawn(move || {
+                let (mut bytes, mut number, mut responded) = ([0; 1024], 0, Instant::now());
+                while stream.read(&mut bytes).is_ok_and(|count| count > 0) {
+                    thread::sleep(if number == 0 { Duration::from_millis(5) } else { pause });
+                    stream.write_all(&ok("hello")).expect("it reads");
+                    (number, responded) = (number + 1, Instant::now());
+                }
+                (responded, Instant::now())
+            })
+        });
+        ends.map(|end| end.join().expect("it only responds"))
+    });
+    let outcome = outcome_of(&timed(&url, 2, Duration::from_millis(500), io));
+    let [(_, early_closed), (late_responded, _)] = server.join().expect("it only waits");
+    assert!(outcome.requests > 0);
+    assert!(early_closed >= late_responded);
 }
 
 /// A socket that listens and never accepts: so many connections stand as its backlog holds.
