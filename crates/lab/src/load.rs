@@ -26,6 +26,7 @@ mod held;
 mod http1;
 mod http2;
 mod in_flight;
+mod missing;
 mod model;
 mod pending;
 mod response_reader;

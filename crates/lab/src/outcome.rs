@@ -45,10 +45,14 @@ pub struct Outcome {
     /// Requests sent, with a response or without. Those of the ramp-up and the warm-up are left
     /// out.
     pub sent: u64,
-    /// Requests that had no response by the end, nor in the seconds of waiting after it. They count
-    /// as no error and have no latency.
+    /// Requests that had no response by the end, nor in the seconds of waiting after it. They are in
+    /// no [`Errors`]. On an open loop their latency is the time that they have waited.
     #[serde(default)]
     pub unanswered: u64,
+    /// On an open loop: requests that were due and never sent, as no connection was free. Their
+    /// latency is the time from then to the end.
+    #[serde(default)]
+    pub unsent: u64,
     /// `requests_in_window` per second of `duration_s`.
     pub requests_per_s: f64,
     /// All errors, by kind.
@@ -83,7 +87,8 @@ pub struct Outcome {
     #[serde(default)]
     pub connections_unserved: u64,
     /// Latency of successful responses, up to the last byte: on a closed loop from sending the
-    /// request, on an open one from the time it was due.
+    /// request, on an open one from the time it was due. An open one has those of `unanswered` and
+    /// `unsent` requests, too.
     pub latency_us: Latency,
     /// On an open loop: latency from sending the request. The difference to `latency_us` is what a
     /// closed loop hides.

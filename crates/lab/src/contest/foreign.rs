@@ -118,6 +118,7 @@ pub(super) fn blank(run: ForeignRun<'_>, threads: u64) -> Outcome {
         requests_before: 0,
         sent: 0,
         unanswered: 0,
+        unsent: 0,
         requests_per_s: 0.0,
         success_share: None,
         errors: Errors::default(),

@@ -36,6 +36,8 @@ pub(super) struct LoadConnection {
     response_ms: u64,
     depth: usize,
     connection: Option<Socket>,
+    /// Permit of a request whose connection is being made.
+    connecting: Option<SendPermit>,
     /// Requests without a response.
     in_flight: RequestsInFlight,
     /// Time to establish the current connection, until its first request is sent; then 0.
@@ -65,6 +67,7 @@ impl LoadConnection {
             response_ms: millis(plan.response_timeout),
             depth: plan.pipeline as usize,
             connection: None,
+            connecting: None,
             in_flight: RequestsInFlight::new(plan, kind, number),
             connect: 0,
             unsent: slow::UnsentRequest::default(),
@@ -85,7 +88,10 @@ pub(super) async fn send_requests(mut connection: LoadConnection) {
     loop {
         if connection.connection.is_none() {
             let Some(permit) = connection.await_need().await else { return };
-            match connection.connect().await {
+            connection.connecting = permit;
+            let made = connection.connect().await;
+            let permit = connection.connecting.take();
+            match made {
                 Ok(()) => pause = PAUSE,
                 Err(failure) => {
                     connection.fail_unsent(permit, failure);
@@ -111,6 +117,22 @@ pub(super) async fn send_requests(mut connection: LoadConnection) {
             }
             LeaveReason::Failed(failure) => connection.fail_all(failure),
         }
+    }
+}
+
+impl Drop for LoadConnection {
+    /// Records the requests that had no response by the end of the run. An early end says nothing
+    /// about them.
+    fn drop(&mut self) {
+        let has_sent = self.connection.is_some() || self.in_flight.has_refused();
+        if !has_sent && self.connecting.is_none() || self.shared.is_stopped() {
+            return;
+        }
+        let now = self.shared.now();
+        coordinator::try_with(|coordinator| {
+            self.connecting.iter().for_each(|permit| coordinator.record_unanswered(permit, now));
+            self.in_flight.drain(|pending| coordinator.record_unanswered(&pending.permit, now));
+        });
     }
 }
 

@@ -114,9 +114,13 @@ impl Default for LatencyHistogram {
 impl LatencyHistogram {
     /// Records a time in nanoseconds.
     pub(super) fn record(&mut self, nanos: u64) {
+        self.record_times(nanos, 1);
+    }
+
+    fn record_times(&mut self, nanos: u64, count: u64) {
         let micros = ((nanos + 500) / 1000).min(LATENCY_US_MAX);
         // The histogram resizes itself for any value.
-        _ = self.0.record(micros);
+        _ = self.0.record_n(micros, count);
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -327,6 +331,11 @@ impl ThreadCounts {
         self.right += 1;
         self.part.right += 1;
         self.part.latency.record(latency);
+    }
+
+    /// Records the latency of requests without a response: the time that they have waited.
+    pub(super) fn record_missing(&mut self, waited: u64, count: u64) {
+        self.part.latency.record_times(waited, count);
     }
 
     pub(super) fn fail(&mut self, failure: FailureKind) {

@@ -53,6 +53,7 @@ pub(super) fn outcome_of(
         requests_before: totals.before,
         sent: totals.sent,
         unanswered: totals.unanswered,
+        unsent: totals.unsent,
         connections_missing: totals.opening.missing,
         connections_unserved: totals.requesting - totals.served,
         requests_per_s: per_s(totals.in_window),

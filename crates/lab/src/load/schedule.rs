@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use crate::plan::{LoadModel, LoadPlan};
 
+/// Groups of overdue requests within a stretch.
+const GROUPS_MAX: u64 = 10_000;
+
 /// One due request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Due {
@@ -75,9 +78,8 @@ impl RequestSchedule {
     /// Returns the next request without taking it; `None` if all were taken.
     pub(super) fn peek(&mut self) -> Option<Due> {
         loop {
-            let stretch = self.stretches.get(self.stretch)?;
-            let number = self.taken * u64::from(self.threads) + u64::from(self.thread);
-            let at = stretch.from + offset(number, stretch.interval);
+            let stretch = *self.stretches.get(self.stretch)?;
+            let at = self.due_at(stretch, self.taken);
             if at < stretch.until {
                 return Some(Due { at, step: stretch.step });
             }
@@ -91,10 +93,11 @@ impl RequestSchedule {
         self.taken += 1;
     }
 
-    /// Counts the requests of this thread that are due by `now` and were not taken.
-    pub(super) fn overdue(&self, now: u64) -> u64 {
+    /// Returns the requests of this thread that are due by `now` and were not taken, in groups: when
+    /// the last of a group was due, and how many it has. Long groups keep the list short.
+    pub(super) fn overdue(&self, now: u64) -> Vec<(u64, u64)> {
         let mut left = self.clone();
-        let mut count = 0;
+        let mut groups = Vec::new();
         while let Some(due) = left.peek()
             && due.at <= now
         {
@@ -103,10 +106,21 @@ impl RequestSchedule {
             // Those of all threads before `end` in this stretch, then this thread's share.
             let all = below(end - stretch.from, stretch.interval);
             let own = (all + u64::from(left.threads - 1 - left.thread)) / u64::from(left.threads);
-            count += own.saturating_sub(left.taken);
-            left.taken = own.max(left.taken + 1);
+            let own = own.max(left.taken + 1);
+            let most = (own - left.taken).div_ceil(GROUPS_MAX);
+            while left.taken < own {
+                let count = most.min(own - left.taken);
+                left.taken += count;
+                groups.push((left.due_at(stretch, left.taken - 1), count));
+            }
         }
-        count
+        groups
+    }
+
+    /// When a request of this thread is due in a stretch.
+    fn due_at(&self, stretch: Stretch, number: u64) -> u64 {
+        let number = number * u64::from(self.threads) + u64::from(self.thread);
+        stretch.from + offset(number, stretch.interval)
     }
 
     /// Counts the requests of a step on all threads.
@@ -205,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn many_that_are_overdue_are_in_few_groups() {
+        let load = LoadModel::Open { rate_per_s: 100_000.0 };
+        let plan = LoadPlan { load, ..LoadPlan::closed("http://a/", 1) };
+        let all = RequestSchedule::of(&plan, 0, 0, SECOND).expect("there is a rate");
+        let groups = all.overdue(2 * SECOND);
+        assert_eq!(groups.len(), 10_000);
+        assert_eq!(groups.iter().map(|(_, count)| count).sum::<u64>(), 100_000);
+        assert_eq!((groups[0], groups[9_999].0), ((90_000, 10), SECOND - 10_000));
+    }
+
+    #[test]
     fn what_is_overdue_is_counted_without_a_list() {
         let step = Duration::from_secs(1);
         let load = LoadModel::rising((10.0, 30.0), 3, step);
@@ -214,8 +239,10 @@ mod tests {
             for thread in 0..3 {
                 let mut part = whole.clone().part(thread, 3);
                 let overdue = part.overdue(now);
-                let listed = all(&mut part).iter().filter(|at| **at <= now).count();
-                assert_eq!(overdue, listed as u64, "{now} {thread}");
+                let mut listed = all(&mut part);
+                listed.retain(|at| *at <= now);
+                let each: Vec<_> = listed.into_iter().map(|at| (at, 1)).collect();
+                assert_eq!(overdue, each, "{now} {thread}");
             }
         }
         assert_eq!([0, 1, 2].map(|step| whole.of_step(step)), [10, 20, 30]);

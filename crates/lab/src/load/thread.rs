@@ -99,8 +99,7 @@ pub(super) fn run(
     {
         coordinator.counts.standstills.cut(standstill);
     }
-    let overdue = |at: u64| coordinator.schedule.as_ref().map_or(0, |all| all.overdue(at));
-    let unsent = coordinator.times.map_or(0, |times| overdue(end.at.min(times.until)));
+    let unsent = coordinator.record_unsent(end.at);
     let last = coordinator.counts.take_last();
     shared.show(thread as usize, |shown| {
         shown.parts.extend(coordinator.counts.take_finished());
@@ -110,8 +109,9 @@ pub(super) fn run(
         end: end.at,
         clock: end.clock,
         opening: end.opening,
-        unsent: unsent.min(coordinator.budget),
-        unanswered: coordinator.under_way,
+        unsent,
+        // A run that was stopped did not wait for them.
+        unanswered: if shared.is_stopped() { 0 } else { coordinator.under_way },
         asks: coordinator.connections() > 0,
         gave_up: end.gave_up,
         counts: coordinator.counts,

@@ -152,14 +152,18 @@ fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<Strin
     }
     if totals.unsent > 0 && !is_ramp {
         found.push(format!(
-            "{} requests were due and never sent, for no connection was free: no latency holds \
-             them. Give more connections, or a lower rate.",
+            "{} requests were due and never sent, for no connection was free: their latencies are \
+             the time until the end. Give more connections, or a lower rate.",
             grouped(totals.unsent)
         ));
     }
     if totals.unanswered > 0 {
+        let latencies = match plan.last_rate() {
+            Some(_) => "their latencies are the time that they have waited",
+            None => "no latency holds them",
+        };
         found.push(format!(
-            "{} had no response by the end, nor in 3 s after it: no latency holds them.",
+            "{} had no response by the end, nor in 3 s after it: {latencies}.",
             counted(totals.unanswered, "request")
         ));
     }

@@ -48,6 +48,9 @@ pub struct Merged {
     /// Requests without a response; left out if a file is a log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<u64>,
+    /// Requests that were due and never sent; left out if a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsent: Option<u64>,
     /// Time in which at least one run measured; overlaps count once.
     pub duration_s: f64,
     /// Successful responses within the measurement of their run, per second of `duration_s`.
@@ -139,6 +142,7 @@ impl Merged {
             requests,
             sent: runs.sum(|of| of.sent),
             unanswered: runs.sum(|of| of.unanswered),
+            unsent: runs.sum(|of| of.unsent),
             duration_s,
             requests_per_s: per_s(responded),
             success_share: errors.as_ref().and_then(|of| success_share(requests, of.total())),

@@ -27,6 +27,7 @@ pub(super) fn outcome() -> Outcome {
         requests_before: 60,
         sent: 1_002,
         unanswered: 0,
+        unsent: 0,
         requests_per_s: 98.3,
         errors: Errors { refused: 3, timed_out: 9, status: 5, ..Errors::default() },
         success_share: Some(0.983),

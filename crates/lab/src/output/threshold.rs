@@ -54,7 +54,8 @@ impl Threshold {
     ///
     /// Latencies are `pN`, `min`, `mean` and `max`, with bounds in `us`, `ms` or `s`. `errors` is
     /// compared with a count, `error_rate` with a share (`0.01` or `1%`) of all requests that
-    /// ended, `rps` (or `rate`) with successful responses per second.
+    /// ended, `rps` (or `rate`) with successful responses per second. A request without a response
+    /// at the end of the run is an error here.
     ///
     /// # Errors
     /// [`ThresholdError`] has the position of the mistake and what was expected there.
@@ -150,7 +151,7 @@ impl Metric {
 
     fn measured(self, outcome: &Outcome) -> Option<f64> {
         let latency = &outcome.latency_us;
-        let errors = real(outcome.errors.total());
+        let errors = real(outcome.errors.total() + outcome.unanswered);
         let ended = errors + real(outcome.requests);
         if self.is_time() && latency.count == 0 || self == Self::ErrorRate && ended == 0.0 {
             return None;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gustnado_lab::output::threshold::{Threshold, ThresholdResult};
 use gustnado_lab::plan::{BackendChoice, LoadModel, RateStage};
 
 use crate::toy::{Reply, Toy, ok};
@@ -14,6 +15,7 @@ use crate::{counted, outcome_of, timed, within};
 crate::through_both_doors!(
     an_open_loop_keeps_its_rate,
     an_open_loop_shows_a_stall_that_a_closed_one_hides,
+    a_stall_up_to_the_end_is_in_the_latencies,
     a_few_slow_answers_are_no_stall,
     connections_that_are_never_served_are_named,
     an_open_loop_ends_after_its_number,
@@ -75,6 +77,33 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: BackendChoice) {
     assert!(closed.latency_us.percentiles["99"] < 30_000.0, "{:?}", closed.latency_us);
     let word = closed.warnings.iter().find(|word| word.contains("hides a stall"));
     assert!(word.is_some_and(|word| word.contains("--rate")), "{:?}", closed.warnings);
+}
+
+/// Of 200 requests the last half has no response: four of it were sent, and the others were not.
+fn a_stall_up_to_the_end_is_in_the_latencies(io: BackendChoice) {
+    for keep_alive in [true, false] {
+        let toy =
+            Toy::start(
+                |asked| {
+                    if asked.number < 104 { Reply::Bytes(ok("hello")) } else { Reply::Silence }
+                },
+            );
+        let mut plan = timed(&toy.url("/"), 4, Duration::from_secs(1), io);
+        plan.load = LoadModel::Open { rate_per_s: 200.0 };
+        plan.keep_alive = keep_alive;
+        let outcome = outcome_of(&plan);
+        assert_eq!((outcome.unanswered, outcome.errors.total()), (4, 0), "{outcome:?}");
+        let latency = &outcome.latency_us;
+        assert!((190..=200).contains(&latency.count), "{latency:?}");
+        // The oldest of them was due half a second before the end, and the next ones 5 ms later.
+        let late = latency.percentiles["90"];
+        assert!((300_000.0..600_000.0).contains(&late), "{late}");
+        assert!(latency.max >= 3_000_000.0, "those that were sent were waited for: {latency:?}");
+        for bound in ["p90>5ms", "errors>0", "error_rate>1%"] {
+            let found = Threshold::parse(bound).expect("it is one").evaluate(&outcome);
+            assert!(matches!(found, ThresholdResult::Struck(_)), "{bound}: {found:?}");
+        }
+    }
 }
 
 /// While one connection waits for a slow response, the others go on.

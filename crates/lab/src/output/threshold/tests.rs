@@ -49,6 +49,17 @@ fn without_an_answer_there_is_nothing_to_compare() {
 }
 
 #[test]
+fn a_request_without_a_response_is_an_error() {
+    let mut silent = outcome();
+    silent.errors = crate::outcome::Errors::default();
+    silent.unanswered = silent.requests;
+    let evaluate = |text: &str| Threshold::parse(text).expect(text).evaluate(&silent);
+    let count = silent.requests.to_string();
+    assert_eq!(evaluate("errors>0"), ThresholdResult::Struck(count));
+    assert_eq!(evaluate("error_rate>49%"), ThresholdResult::Struck("50.0 %".to_owned()));
+}
+
+#[test]
 fn a_mistake_names_its_place_and_what_belongs_there() {
     for (text, at, part) in [
         ("", 1, "one of >, >=, < and <="),

@@ -234,6 +234,7 @@ fn outcome(scenario: &ScenarioRecord, place: usize, cpu_us: f64, round: u32) -> 
         requests_before: 0,
         sent: requests + errors.total(),
         unanswered: 0,
+        unsent: 0,
         requests_per_s: rate,
         statuses: BTreeMap::from([(200, requests)]),
         success_share: None,
