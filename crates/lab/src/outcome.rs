@@ -12,6 +12,10 @@ pub const FORMAT: u32 = 1;
 
 /// Responses that must lie beyond a percentile for it to be shown.
 const BEYOND_MIN: f64 = 10.0;
+/// Share of the due requests that may have no response in time, for a rate to be reached.
+const MISSED_MAX: f64 = 0.01;
+/// Share of the due requests that may be under way at the end.
+const UNDER_WAY_MAX: f64 = 0.25;
 
 /// The outcome of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -138,6 +142,33 @@ impl Outcome {
     /// known for outcomes without `requests_in_window`, such as those of another generator.
     pub fn responses_in_window(&self) -> f64 {
         self.requests_per_s * self.duration_s
+    }
+
+    /// Returns whether a fixed rate was missed: more than a hundredth of the requests that were due
+    /// had no response in time. What is always under way is allowed for, and what was never sent is
+    /// not.
+    ///
+    /// - `ended`: the requests that ended in time.
+    pub(crate) fn misses_rate(&self, rate_per_s: f64, ended: f64) -> bool {
+        let due = rate_per_s * self.duration_s;
+        let unsent = crate::figures::real(self.unsent);
+        let under_way = (due - ended - unsent).max(0.0);
+        let short = unsent + (under_way - self.under_way_more(rate_per_s) - 1.0).max(0.0);
+        short > MISSED_MAX * due
+    }
+
+    /// Requests that are under way at the end and were not at the begin, at a rate that the server
+    /// keeps up with: by Little's law those of one service time. A server that does not keep up has
+    /// longer and longer ones, so there are no more than connections can carry, nor more than a
+    /// share of all.
+    pub(crate) fn under_way_more(&self, rate_per_s: f64) -> f64 {
+        use crate::figures::real;
+        let service_s = self.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
+        let places = real(self.model.connections) * f64::from(self.model.pipeline);
+        let most = places.min(UNDER_WAY_MAX * rate_per_s * self.duration_s);
+        // Responses to requests of the warm-up.
+        let before = (self.requests_in_window + self.requests_late).saturating_sub(self.requests);
+        ((rate_per_s * service_s).min(most) - real(before)).max(0.0)
     }
 }
 

@@ -20,6 +20,9 @@ impl Coordinator {
         let mut unsent = 0;
         for (at, count) in schedule.overdue(end).into_iter().filter(|(at, _)| *at >= times.from) {
             let count = count.min(self.budget - unsent);
+            if count == 0 {
+                break;
+            }
             self.counts.record_missing(end.saturating_sub(at), count);
             unsent += count;
         }

@@ -15,8 +15,6 @@ const STALL_RATIO: f64 = 100.0;
 /// long.
 const STALL_LAG_RATIO: f64 = 10.0;
 const STALL_LAG_S: f64 = 0.001;
-/// An open loop reaches its rate if this share of its requests had a response in time.
-const REACHED: f64 = 0.99;
 
 /// Returns all reasons for which the figures mean less than they seem to.
 pub(super) fn warnings(
@@ -136,13 +134,9 @@ fn hidden_stall(
 fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     let is_ramp = matches!(plan.load, LoadModel::Ramp { .. });
-    // The last due requests are under way at the end: for a server that keeps up, no more than its
-    // service time holds (Little's law), and one for rounding.
-    let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
-    let under_way = |rate: f64| rate * service_s + 1.0;
     if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)
         && plan.end.requests.is_none_or(|all| totals.done < all)
-        && totals.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
+        && outcome.misses_rate(rate, totals.in_window as f64)
     {
         found.push(format!(
             "The rate was not reached: {:.1} of {rate:.1} requests per second had a response in \

@@ -145,8 +145,8 @@ fn cause(outcome: &Outcome, connections: &ConnectionCounts) -> String {
 fn outside(outcome: &Outcome) -> Option<String> {
     let ended = outcome.responses_in_window() + real(outcome.errors.total());
     let outside = real(outcome.sent) - ended;
-    // At a fixed rate none are under way at the begin, and as many as Little's law says at the end.
-    let under_way = expected_under_way(outcome);
+    // At a fixed rate there are more at the end, unless there was a warm-up.
+    let under_way = outcome.model.rate_per_s.map_or(0.0, |rate| outcome.under_way_more(rate));
     (outside > OUTSIDE_COUNT + under_way && outside > OUTSIDE_MAX * real(outcome.sent)).then(|| {
         format!(
             "{} of {} had no response within the measured time",
@@ -159,18 +159,11 @@ fn outside(outcome: &Outcome) -> Option<String> {
 /// A rate that was not reached: the server had less to do than others that reached it.
 fn missed_rate(outcome: &Outcome) -> Option<String> {
     let rate = outcome.model.rate_per_s.filter(|_| outcome.steps.is_empty())?;
-    let due = rate * outcome.duration_s;
     let ended = outcome.responses_in_window() + real(outcome.errors.total());
-    (ended + expected_under_way(outcome) + 1.0 < SERVED_MIN * due).then(|| {
+    outcome.misses_rate(rate, ended).then(|| {
         format!(
             "the rate was not reached: {:.1} of {rate:.1} requests per second had a response",
             outcome.requests_per_s
         )
     })
-}
-
-/// Requests that are under way at any moment at a fixed rate (Little's law).
-fn expected_under_way(outcome: &Outcome) -> f64 {
-    let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
-    outcome.model.rate_per_s.map_or(0.0, |rate| rate * service_s)
 }

@@ -253,6 +253,49 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     }
 }
 
+/// The reason of a row of 50,000 responses in a second with 60,000 due, or none.
+fn at_a_rate(spoil: Spoil) -> Option<String> {
+    let service = Latency { mean: 200_000.0, ..Latency::default() };
+    let rows = three_rounds(|run| {
+        let of = run.outcome.as_mut().expect("has one");
+        (of.model.rate_per_s, of.service_us) = (Some(60_000.0), Some(service.clone()));
+        (of.model.connections, of.sent) = (1_000, 51_000);
+        spoil(of);
+    });
+    rows[1].unfit.clone()
+}
+
+#[test]
+fn long_service_times_do_not_excuse_a_missed_rate() {
+    let missed = "the rate was not reached: 50000.0 of 60000.0 requests per second had a response";
+    // All of its connections are busy all the time, so that each request takes long.
+    assert_eq!(at_a_rate(|of| of.unsent = 9_000).as_deref(), Some(missed));
+    assert_eq!(at_a_rate(|_| {}).as_deref(), Some(missed));
+    // There are more connections than it is ever sent requests on.
+    let many: Spoil = |of| {
+        (of.model.connections, of.sent) = (100_000, 60_000);
+        of.model.rate_per_s = Some(90_000.0);
+    };
+    let why = at_a_rate(many).expect("it is far behind");
+    assert!(why.contains("the rate was not reached: 50000.0 of 90000.0"), "{why}");
+}
+
+#[test]
+fn requests_that_are_always_under_way_are_no_missed_rate() {
+    let slow: Spoil = |of| {
+        (of.model.connections, of.sent) = (100_000, 60_000);
+        of.requests_late = 10_000;
+        of.requests = 60_000;
+    };
+    assert_eq!(at_a_rate(slow), None, "it takes 200 ms for each");
+    let warm: Spoil = |of| {
+        (of.model.connections, of.sent) = (100_000, 60_000);
+        (of.requests_late, of.requests_in_window) = (10_000, 50_000);
+        of.requests = 50_000;
+    };
+    assert!(at_a_rate(warm).is_some(), "after a warm-up as many are under way at the begin");
+}
+
 #[test]
 fn a_hundredth_of_the_connections_may_be_missing() {
     let of = |served: u64, held: u64| {
