@@ -150,18 +150,33 @@ impl UsageReading {
     fn between(self, other: Self, at: f64) -> Self {
         let span = other.at - self.at;
         let share = if span > 0.0 { ((at - self.at) / span).clamp(0.0, 1.0) } else { 0.0 };
-        let mix = |from: f64, to: f64| from + (to - from) * share;
+        self.with(other, |from, to| from + (to - from) * share).moved_to(at)
+    }
+
+    /// Extrapolates from the reading before this one and this one, at most to the next one.
+    fn beyond(self, before: Self, next: Self, at: f64) -> Self {
+        let span = self.at - before.at;
+        let share = if span > 0.0 { (at - self.at) / span } else { 0.0 };
+        let grown = before.with(self, |from, to| to + (to - from) * share);
+        grown.with(next, f64::min).moved_to(at)
+    }
+
+    /// Combines the counters of two readings; all else is that of the other one.
+    fn with(self, other: Self, of: impl Fn(f64, f64) -> f64) -> Self {
         Self {
-            at,
-            cpu_s: mix(self.cpu_s, other.cpu_s),
-            user_s: mix(self.user_s, other.user_s),
-            system_s: mix(self.system_s, other.system_s),
+            cpu_s: of(self.cpu_s, other.cpu_s),
+            user_s: of(self.user_s, other.user_s),
+            system_s: of(self.system_s, other.system_s),
             machine: CpuTime {
-                all: mix(self.machine.all, other.machine.all),
-                stolen: mix(self.machine.stolen, other.machine.stolen),
+                all: of(self.machine.all, other.machine.all),
+                stolen: of(self.machine.stolen, other.machine.stolen),
             },
             ..other
         }
+    }
+
+    fn moved_to(self, at: f64) -> Self {
+        Self { at, ..self }
     }
 }
 
@@ -221,7 +236,7 @@ fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
         return Usage::default();
     };
     let (from, to) = window.unwrap_or((first.at, last.at));
-    let (begin, end) = (at(readings, from), at(readings, to));
+    let (begin, end) = (at(readings, from), at_end(readings, from, to));
     let steal_share = end.machine.stolen_since(&begin.machine);
     let cpu_of = clock(steal_share);
     let most = |of: fn(&UsageReading) -> u64| readings.iter().map(of).max().unwrap_or_default();
@@ -271,6 +286,19 @@ fn at(readings: &[UsageReading], moment: f64) -> UsageReading {
     }
 }
 
+/// Returns the reading of the end of a window. The load stops there, so that most of what is used
+/// until the next reading is of the time before: it is extrapolated from the two readings within the
+/// window that come before it, where there are two.
+fn at_end(readings: &[UsageReading], from: f64, to: f64) -> UsageReading {
+    let behind = readings.iter().position(|reading| reading.at >= to);
+    match behind.map(|behind| (&readings[..behind], readings[behind])) {
+        Some(([.., before, last], next)) if before.at >= from && next.at > to => {
+            last.beyond(*before, next, to)
+        }
+        _ => at(readings, to),
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "ticks of a run are far below 2^52")]
 fn float(number: u64) -> f64 {
     number as f64
@@ -300,6 +328,17 @@ mod tests {
         assert_eq!(usage.samples.len(), 2);
         assert!((usage.samples[0].at_s - 0.5).abs() < 1e-9);
         assert!((usage.samples[0].cpu_s - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_load_of_a_window_stops_at_its_end() {
+        // Half a second of CPU each second until 11.1, and none after it.
+        let used = |at: f64| reading(at, (at.min(11.1) - 10.0) * 0.5, 5);
+        let readings = [10.0, 10.15, 10.3, 10.9, 11.05, 11.2, 11.35].map(used);
+        let cpu_s = |to: f64| usage(&readings, Some((10.1, to))).cpu_user_s;
+        assert!((cpu_s(11.1) - 0.5).abs() < 1e-9, "{}", cpu_s(11.1));
+        assert!((cpu_s(11.05) - 0.475).abs() < 1e-9, "{}", cpu_s(11.05));
+        assert!((cpu_s(11.19) - 0.5).abs() < 1e-9, "no more than was read: {}", cpu_s(11.19));
     }
 
     #[test]
