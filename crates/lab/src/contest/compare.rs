@@ -21,7 +21,8 @@ pub struct FigureChange {
     pub old: f64,
     /// The median in the newer record.
     pub new: f64,
-    /// The ratio of the newer to the older one, with Welch's interval; `None` if one of them is 0.
+    /// The ratio of the newer to the older one, with Welch's interval; `None` if one of them is 0,
+    /// or the row is not comparable in one of the records.
     pub ratio: Option<Ratio>,
 }
 
@@ -52,7 +53,7 @@ pub fn changes(old: &Record, new: &Record) -> Vec<FigureChange> {
 }
 
 /// Formats changes: first a line for each significant one, then the number of those within the
-/// noise.
+/// noise, and of those that cannot be judged.
 pub fn text(old: &Record, new: &Record) -> String {
     let changes = changes(old, new);
     let mut page = String::new();
@@ -78,8 +79,15 @@ pub fn text(old: &Record, new: &Record) -> String {
     let unknown =
         |one: &&&FigureChange| one.ratio.is_some_and(|of| of.verdict == Significance::Unknown);
     let unknown = others.iter().filter(unknown).count();
-    let noise = others.len() - unknown;
+    // Failures never have one.
+    let without = |one: &&&FigureChange| one.ratio.is_none() && one.column != Column::Failures;
+    let without = others.iter().filter(without).count();
+    let noise = others.len() - unknown - without;
     let _ = writeln!(page, "{noise} other figures differ by no more than noise.");
+    if without > 0 {
+        let _ =
+            writeln!(page, "{without} have no ratio: their row is not comparable, or one is 0.");
+    }
     if unknown > 0 {
         let _ = writeln!(page, "{unknown} have a single round on one side, which is too few.");
     }

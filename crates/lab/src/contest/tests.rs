@@ -274,6 +274,14 @@ fn a_comparison_says_what_changed_by_more_than_noise() {
     assert!(page.contains("the version of a"), "{page}");
     let same = compare::text(&old, &old);
     assert!(same.contains("Nothing changed by more than noise"), "{same}");
+    let mut failing = old.clone();
+    for run in &mut failing.runs {
+        run.outcome.as_mut().expect("measured").errors.reset = 3;
+    }
+    let page = compare::text(&old, &failing);
+    assert!(page.contains("page, a: failures 0 -> 3"), "{page}");
+    assert!(page.contains("0 other figures differ by no more than noise."), "{page}");
+    assert!(page.contains(" have no ratio: their row is not comparable"), "{page}");
 }
 
 #[test]
