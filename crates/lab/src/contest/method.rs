@@ -10,7 +10,8 @@ const COUNTED: &str = "Only successful responses (2xx unless the scenario names 
 
 /// What is compared.
 const COMPARABLE: &str = "Measuring began once every connection had a response, or once no \
-    further one had. A row is not comparable if requests failed, if fewer than 99 % of the \
+    further one had. A row is not comparable if requests failed, if a round \
+    had no result, if fewer than 99 % of the \
     connections had a response within the measured time or were held to its end, if more than \
     1 % of the requests had no response in it, or if a fixed rate was not reached. It stands \
     below the line with its reason, has no ratio, and is in no plot.";

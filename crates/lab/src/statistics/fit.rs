@@ -45,6 +45,11 @@ pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
         reasons = outcomes().map(other_work).find(|of| !of.is_empty()).unwrap_or_default();
     }
     why.extend(reasons);
+    let without = runs.iter().filter(|run| run.outcome.is_none()).count();
+    // Without any, the row has no figures, and says why.
+    if (1..runs.len()).contains(&without) {
+        why.push(format!("no result in {without} of {} rounds", runs.len()));
+    }
     if runs.iter().any(|run| run.outcome.is_some() && run.failure.is_some()) {
         why.push("it did not run to the end".to_owned());
     }

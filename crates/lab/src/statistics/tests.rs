@@ -311,6 +311,18 @@ fn a_hundredth_of_the_connections_may_be_missing() {
 }
 
 #[test]
+fn a_round_without_a_result_counts() {
+    let rows = three_rounds(|run| {
+        if run.round != 2 {
+            (run.outcome, run.failure) = (None, Some("it did not start".to_owned()));
+        }
+    });
+    assert_eq!(rows[1].unfit.as_deref(), Some("no result in 2 of 3 rounds"));
+    assert_eq!((rows[1].rounds, ratio_of(&rows, Column::Rate)), (1, None));
+    assert_eq!(rows[1].notes, ["it did not start (The like in 2 of 3 rounds.)"]);
+}
+
+#[test]
 fn a_row_is_as_bad_as_its_worst_round() {
     let rows = three_rounds(|run| {
         let served = [1_000, 400, 700][run.round as usize - 1];
