@@ -16,7 +16,7 @@ use super::free_port::free_port;
 use super::generator::{self, LoadTarget};
 use super::probe::{self, ProbeRequest, ProbeResponse};
 use super::process::{Launch, ServerProcess};
-use super::sampling::Sampler;
+use super::sampling::{self, Sampler};
 use super::template::Words;
 use super::tool::{self, Tool, ToolError};
 use super::unmeasured::{Unmeasured, failed, not_installed};
@@ -202,10 +202,11 @@ impl<'a> ServerRunner<'a> {
         round: u32,
     ) -> Result<RunRecord, Unmeasured> {
         let is_own = scenario.generator == GeneratorKind::Own;
+        let tree = ready.server.tree().clone();
+        let idle_bytes = sampling::memory_of(tree.clone());
         if !is_own && !scenario.warm_up.is_zero() {
             self.warm_up(contender, ready, scenario)?;
         }
-        let tree = ready.server.tree().clone();
         let expected = scenario.warm_up + scenario.duration;
         let sampler = Sampler::start(tree, expected, &self.division.generator)
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
@@ -220,7 +221,8 @@ impl<'a> ServerRunner<'a> {
             is_own && (!scenario.warm_up.is_zero() || scenario.model == ModelSpec::Hold);
         let window = measured.filter(|_| is_of_window);
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
-        let usage = sampler.finish(window);
+        // The first connection may be one of the warm-up.
+        let usage = Usage { memory_before_bytes: idle_bytes, ..sampler.finish(window) };
         let (outcome, failure) = match found? {
             Ok(outcome) => (Some(outcome), None),
             Err(why) => (None, Some(why)),

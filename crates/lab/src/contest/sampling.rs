@@ -194,6 +194,12 @@ fn run_s(id: i32, threads: u64) -> Option<f64> {
     Some(float(sum) / 1e9)
 }
 
+/// Returns the memory of a server now.
+pub(super) fn memory_of(mut tree: ProcessTree) -> u64 {
+    tree.look();
+    tree.known().iter().map(|member| memory(member.id)).sum()
+}
+
 /// The proportional set size: memory shared by processes counts once.
 fn memory(id: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();

@@ -346,6 +346,41 @@ fn a_scenario_has_some_contenders_and_a_contest_has_a_set_up() {
     assert!(why.contains("its set_up") && why.contains("no compiler"), "{why}");
 }
 
+/// Takes 40 MB at its second request. The first one is that of the check.
+const GROWING: &str = r#"
+import http.server, sys
+taken = []
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        taken.append(None if not taken else b'x' * (40_000_000 if len(taken) == 1 else 1))
+        self.send_response(200)
+        self.send_header('Content-Length', '300')
+        self.end_headers()
+        self.wfile.write(b'x' * 300)
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Page).serve_forever()
+"#;
+
+#[test]
+fn memory_before_is_that_before_the_warm_up() {
+    if !is_possible() || !tool::find("ab") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("growing.py");
+    std::fs::write(&script, GROWING).expect("it can be written");
+    let command = format!(r#"["python3", "{}", "{{port}}"]"#, script.display());
+    let more = "allow_unequal = \"it makes a page of its own\"";
+    let mut contest = contest(&contender("a", &command, more), folder.path()).with_rounds(1);
+    let scenario = &mut contest.scenarios[0];
+    (scenario.generator, scenario.requests) = (file::GeneratorKind::Ab, Some(20));
+    scenario.warm_up = Duration::from_millis(200);
+    let (record, _) = held(&contest, &AtomicBool::new(false));
+    let run = &record.runs[0];
+    assert_eq!(run.failure, None);
+    let grown = run.usage.memory_peak_bytes - run.usage.memory_before_bytes;
+    assert!(grown > 35_000_000, "{:?}", run.usage);
+}
+
 #[test]
 fn a_contender_that_names_the_page_is_started_for_each() {
     if !is_possible() {
