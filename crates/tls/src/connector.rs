@@ -45,8 +45,9 @@ pub struct ConnectorSettings {
     pub protocols: Vec<Vec<u8>>,
     /// The newest version that it offers.
     pub newest: TlsVersion,
-    /// The key exchange that it offers first (IANA's name, such as `X25519MLKEM768`).
-    pub group: Option<String>,
+    /// The key exchanges that it offers, the best one first (IANA's names, such as
+    /// `X25519MLKEM768`). It begins with the first one. Empty: all that it knows, X25519 first.
+    pub groups: Vec<String>,
     /// Whether each connection has a handshake of its own, and resumes no session.
     pub is_fresh: bool,
     /// Whether rustls seals and opens records after the first response, too. Otherwise the own
@@ -123,7 +124,7 @@ impl TlsConnector {
     /// # Errors
     /// [`ConnectorError`].
     pub fn new(settings: &ConnectorSettings, now_s: i64) -> Result<Self, ConnectorError> {
-        let provider = Arc::new(provider(settings.group.as_deref())?);
+        let provider = Arc::new(provider(&settings.groups)?);
         let versions: &[_] = match settings.newest {
             TlsVersion::V13 => &[&version::TLS13, &version::TLS12],
             TlsVersion::V12 => &[&version::TLS12],
@@ -150,17 +151,21 @@ impl TlsConnector {
     }
 }
 
-/// Returns the library's ciphers, with a group in front of the others.
-fn provider(group: Option<&str>) -> Result<CryptoProvider, ConnectorError> {
+/// Returns the library's ciphers, with these groups alone, or with all.
+fn provider(groups: &[String]) -> Result<CryptoProvider, ConnectorError> {
     let mut provider = crate::crypto::provider();
-    let Some(found) = group else { return Ok(provider) };
-    let names = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
-    let at = provider.kx_groups.iter().position(|group| names(group) == found);
-    let at = at.ok_or_else(|| {
-        let known: Vec<&str> = provider.kx_groups.iter().map(names).collect();
-        ConnectorError::Group { found: found.to_owned(), known: known.join(", ") }
-    })?;
-    provider.kx_groups[..=at].rotate_right(1);
+    if groups.is_empty() {
+        return Ok(provider);
+    }
+    let name_of = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
+    let named = |found: &String| {
+        let group = provider.kx_groups.iter().find(|group| name_of(group) == found);
+        group.copied().ok_or_else(|| {
+            let known: Vec<&str> = provider.kx_groups.iter().map(name_of).collect();
+            ConnectorError::Group { found: found.clone(), known: known.join(", ") }
+        })
+    };
+    provider.kx_groups = groups.iter().map(named).collect::<Result<_, _>>()?;
     Ok(provider)
 }
 
@@ -279,5 +284,29 @@ impl ServerCertVerifier for NoCheck {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ConnectorError, provider};
+
+    #[test]
+    fn the_groups_that_are_named_are_offered_and_no_other() {
+        let offered = |groups: &[&str]| {
+            let groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
+            let names = |provider: rustls::crypto::CryptoProvider| {
+                let groups = provider.kx_groups.iter();
+                groups.filter_map(|group| group.name().as_str()).collect::<Vec<_>>()
+            };
+            provider(&groups).map(names)
+        };
+        assert_eq!(offered(&["X25519"]).expect("it is known"), ["X25519"]);
+        let two = ["secp384r1", "X25519"];
+        assert_eq!(offered(&two).expect("they are known"), two);
+        let all = offered(&[]).expect("there are some");
+        assert!(all[0] == "X25519" && all.len() > 2, "{all:?}");
+        let found = offered(&["X25519", "x448"]);
+        assert!(matches!(found, Err(ConnectorError::Group { found, .. }) if found == "x448"));
     }
 }

@@ -156,7 +156,10 @@ fn tls() -> impl Iterator<Item = Arg> {
         value("cert", "FILE").help("The client's certificate, in PEM, for servers that want one"),
         value("key", "FILE").requires("cert").help("Its key, in PEM [in the same file]"),
         switch("no-resumption").help("A full handshake for each connection"),
-        value("tls-group", "NAME").help("Offer this key exchange first: X25519MLKEM768 [X25519]"),
+        value("tls-group", "NAME[,...]")
+            .action(ArgAction::Append)
+            .value_delimiter(',')
+            .help("Offer these key exchanges alone, such as X25519MLKEM768 [all, X25519 first]"),
         value("tls-max", "VERSION").help("The newest version to offer: 1.2 or 1.3 [1.3]"),
     ]
     .into_iter()

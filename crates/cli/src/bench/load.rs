@@ -136,7 +136,7 @@ fn tls(matches: &ArgMatches) -> Result<ConnectorSettings, UsageError> {
         identity: file("cert").map(|cert| (cert.clone(), file("key").unwrap_or(cert))),
         is_fresh: matches.get_flag("no-resumption"),
         newest,
-        group: one(matches, "tls-group").map(str::to_owned),
+        groups: all(matches, "tls-group").map(str::to_owned).collect(),
         ..ConnectorSettings::default()
     })
 }
