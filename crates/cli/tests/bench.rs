@@ -51,14 +51,38 @@ fn a_server_is_loaded_by_http_2_in_clear() {
     }
 }
 
+/// Writes a certificate and its key into a folder.
+fn certificate(folder: &std::path::Path) -> [String; 2] {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a key");
+    let files = [("cert.pem", made.cert.pem()), ("key.pem", made.signing_key.serialize_pem())];
+    files.map(|(name, pem)| {
+        let path = folder.join(name);
+        std::fs::write(&path, pem).expect("written");
+        path.to_string_lossy().into_owned()
+    })
+}
+
+#[test]
+fn the_key_exchange_that_is_named_is_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [cert, key] = certificate(folder.path());
+    let server = Server::start(&["--tls-cert", &cert, "--tls-key", &key]);
+    let url = format!("{}/", server.address);
+    for (group, agreed) in [("secp384r1", "secp384r1"), ("secp256r1,X25519", "secp256r1")] {
+        let words = ["bench", "--insecure", "--tls-group", group, "-n", "9", "--json", &url];
+        let found = ended(&mut command(&words));
+        assert_eq!(found.code, Some(0), "{found:?}");
+        let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+        assert_eq!(object["tls"]["group"], agreed);
+    }
+    let found = ended(&mut command(&["bench", "--insecure", "--tls-group", "X25519,x9", &url]));
+    assert!(found.stderr.contains("found \"x9\""), "{found:?}");
+}
+
 #[test]
 fn a_server_is_loaded_by_http_2_that_tls_agrees_on() {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a key");
     let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let (cert, key) = (path("cert.pem"), path("key.pem"));
-    std::fs::write(&cert, made.cert.pem()).expect("written");
-    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let [cert, key] = certificate(folder.path());
     for (http2, code) in [("--http2=true", Some(0)), ("--http2=false", Some(1))] {
         let flags = ["--tls-cert", &cert, "--tls-key", &key, http2];
         let server = Server::start(&flags);

@@ -106,8 +106,8 @@ pub struct ContenderFigures {
     /// Cause of missing figures, if there are none.
     pub missing: Option<String>,
     /// Why the row is not comparable, if it is not: the contender failed, did not serve or hold
-    /// every connection, responded outside the measured time, or has no valid round. Such a row has
-    /// no ratio, wins nothing, and is in no plot.
+    /// every connection, responded outside the measured time, agreed on other TLS than the
+    /// reference, or has no valid round. Such a row has no ratio, wins nothing, and is in no plot.
     pub unfit: Option<String>,
     /// Caveats of these figures, each once: failures of single rounds, and warnings of the
     /// generator.
@@ -344,10 +344,17 @@ impl<'a> Measured<'a> {
         fit::unfit(&self.runs)
     }
 
+    /// The same next to a reference, if it is another one.
+    fn unfit_to(&self, base: Option<&Self>) -> Option<String> {
+        let handshakes = base.and_then(|base| fit::other_handshakes(&self.runs, &base.runs));
+        let why: Vec<String> = self.unfit().into_iter().chain(handshakes).collect();
+        (!why.is_empty()).then(|| why.join(", "))
+    }
+
     fn figure(&self, column: Column, base: Option<&Self>) -> Option<Figure> {
         let values = self.values(column);
         let spread = spread(&values)?;
-        let is_fit = |base: &&Self| self.unfit().is_none() && base.unfit().is_none();
+        let is_fit = |base: &&Self| self.unfit_to(Some(base)).is_none() && base.unfit().is_none();
         let compared = base.filter(|_| column != Column::Failures).filter(is_fit);
         let ratio = compared.and_then(|base| paired(&self.pairs(base, column)));
         Some(Figure {
@@ -412,7 +419,7 @@ fn row(
         scenario: scenario.name.clone(),
         rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
         missing,
-        unfit: measured.unfit(),
+        unfit: measured.unfit_to(base),
         notes,
         cpu_us_per_request: figure(Column::CpuPerRequest),
         requests_per_s: figure(Column::Rate),

@@ -10,11 +10,11 @@ const COUNTED: &str = "Only successful responses (2xx unless the scenario names 
 
 /// What is compared.
 const COMPARABLE: &str = "Measuring began once every connection had a response, or once no \
-    further one had. A row is not comparable if requests failed, if a round \
-    had no result, if fewer than 99 % of the \
-    connections had a response within the measured time or were held to its end, if more than \
-    1 % of the requests had no response in it, or if a fixed rate was not reached. It stands \
-    below the line with its reason, has no ratio, and is in no plot.";
+    further one had. A row is not comparable if requests failed, if a round had no result, if \
+    fewer than 99 % of the connections had a response within the measured time or were held to \
+    its end, if more than 1 % of the requests had no response in it, if a fixed rate was not \
+    reached, or if TLS agreed on something else than the reference did. It stands below the line \
+    with its reason, has no ratio, and is in no plot.";
 
 /// What CPU is.
 const CPU: &str = "CPU is what the kernel charged to all processes of the server, those that \

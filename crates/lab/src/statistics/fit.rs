@@ -59,6 +59,22 @@ pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
     (!why.is_empty()).then(|| why.join(", "))
 }
 
+/// Returns why the handshakes of a row were other work than those of the reference: they agreed on
+/// another cipher or, where each request has its own, on another key exchange. `None` if they did
+/// not.
+pub(super) fn other_handshakes(runs: &[&RunRecord], reference: &[&RunRecord]) -> Option<String> {
+    let agreed = |run: &&RunRecord| {
+        let outcome = run.outcome.as_ref()?;
+        let tls = outcome.tls.as_ref()?;
+        let group = Some(&tls.group).filter(|_| !outcome.model.keep_alive);
+        Some(group.map_or(tls.cipher.clone(), |group| format!("{group} and {}", tls.cipher)))
+    };
+    let other = reference.iter().find_map(agreed)?;
+    let own = runs.iter().filter_map(agreed).find(|own| *own != other)?;
+    let name = &reference.first()?.contender;
+    Some(format!("TLS agreed on {own}, and with {name} on {other}"))
+}
+
 /// Returns why a run did other work than it was to do, failures apart. Empty if it did the same.
 pub(crate) fn other_work(outcome: &Outcome) -> Vec<String> {
     let mut why = Vec::new();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::outcome::{ConnectionCounts, Errors, HeldConnections, Latency, Outcome};
+use crate::outcome::{ConnectionCounts, Errors, HeldConnections, Latency, Outcome, TlsSummary};
 use crate::record::{ContenderRecord, Environment, Usage};
 
 /// An outcome as the generator would write it.
@@ -308,6 +308,34 @@ fn a_hundredth_of_the_connections_may_be_missing() {
     };
     assert!(of(1_000, 1_000) && of(990, 990));
     assert!(!of(989, 1_000) && !of(1_000, 989));
+}
+
+#[test]
+fn handshakes_that_agree_on_something_else_are_other_work() {
+    let unfit = |keep_alive: bool, of_b: [&str; 2]| {
+        let rounds = (1..=3).flat_map(|round| {
+            [("a", ["X25519", "AES-128"]), ("b", of_b)].map(|(name, [group, cipher])| {
+                let mut run = run(name, round, 1_000, 1.0);
+                let outcome = run.outcome.as_mut().expect("has one");
+                outcome.model.keep_alive = keep_alive;
+                let (group, cipher) = (group.to_owned(), cipher.to_owned());
+                let version = "TLSv1.3".to_owned();
+                let tls = TlsSummary { version, cipher, group, handshakes: 9, resumed: 0 };
+                outcome.tls = Some(tls);
+                run
+            })
+        });
+        let rows = summarise(&record(rounds.collect()));
+        assert_eq!(rows[0].unfit, None);
+        assert_eq!(ratio_of(&rows, Column::Rate).is_some(), rows[1].unfit.is_none());
+        rows[1].unfit.clone()
+    };
+    assert_eq!(unfit(false, ["X25519", "AES-128"]), None);
+    let why = "TLS agreed on X25519MLKEM768 and AES-128, and with a on X25519 and AES-128";
+    assert_eq!(unfit(false, ["X25519MLKEM768", "AES-128"]).as_deref(), Some(why));
+    assert_eq!(unfit(true, ["X25519MLKEM768", "AES-128"]), None, "there are few handshakes");
+    let why = "TLS agreed on AES-256, and with a on AES-128";
+    assert_eq!(unfit(true, ["X25519", "AES-256"]).as_deref(), Some(why));
 }
 
 #[test]
