@@ -347,7 +347,7 @@ fn a_scenario_has_some_contenders_and_a_contest_has_a_set_up() {
 }
 
 /// Takes 40 MB at its second request. The first one is that of the check.
-const GROWING: &str = r#"
+const GROWING: &str = r"
 import http.server, sys
 taken = []
 class Page(http.server.BaseHTTPRequestHandler):
@@ -358,7 +358,7 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b'x' * 300)
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Page).serve_forever()
-"#;
+";
 
 #[test]
 fn memory_before_is_that_before_the_warm_up() {
