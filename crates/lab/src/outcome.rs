@@ -49,8 +49,8 @@ pub struct Outcome {
     /// Requests sent, with a response or without. Those of the ramp-up and the warm-up are left
     /// out.
     pub sent: u64,
-    /// Requests that had no response by the end, nor in the seconds of waiting after it. They are in
-    /// no [`Errors`]. On an open loop their latency is the time that they have waited.
+    /// Requests that had no response by the end, nor in the seconds of waiting after it. They are
+    /// in no [`Errors`]. On an open loop their latency is the time that they have waited.
     #[serde(default)]
     pub unanswered: u64,
     /// On an open loop: requests that were due and never sent, as no connection was free. Their

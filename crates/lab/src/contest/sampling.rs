@@ -293,8 +293,8 @@ fn at(readings: &[UsageReading], moment: f64) -> UsageReading {
 }
 
 /// Returns the reading of the end of a window. The load stops there, so that most of what is used
-/// until the next reading is of the time before: it is extrapolated from the two readings within the
-/// window that come before it, where there are two.
+/// until the next reading is of the time before: it is extrapolated from the last two readings
+/// within the window, where there are two.
 fn at_end(readings: &[UsageReading], from: f64, to: f64) -> UsageReading {
     let behind = readings.iter().position(|reading| reading.at >= to);
     match behind.map(|behind| (&readings[..behind], readings[behind])) {

@@ -59,7 +59,8 @@ impl RequestsInFlight {
         }
     }
 
-    /// Returns whether the server has refused requests without a look at them, which are sent again.
+    /// Returns whether the server has refused requests without a look at them, so that they
+    /// are sent again.
     pub(super) fn has_refused(&self) -> bool {
         matches!(self, Http2(requests) if requests.has_refused())
     }

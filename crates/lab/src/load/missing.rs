@@ -12,8 +12,8 @@ impl Coordinator {
         }
     }
 
-    /// Records how long requests have waited that were due by the end and never
-    /// sent. Returns their number.
+    /// Records how long requests have waited that were due by the end and never sent. Returns their
+    /// number.
     pub(super) fn record_unsent(&mut self, now: u64) -> u64 {
         let (Some(times), Some(schedule)) = (self.times, &self.schedule) else { return 0 };
         let end = now.min(times.until);

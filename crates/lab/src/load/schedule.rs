@@ -93,8 +93,8 @@ impl RequestSchedule {
         self.taken += 1;
     }
 
-    /// Returns the requests of this thread that are due by `now` and were not taken, in groups: when
-    /// the last of a group was due, and how many it has. Long groups keep the list short.
+    /// Returns the requests of this thread that are due by `now` and were not taken, in groups:
+    /// when the last of a group was due, and how many it has. Long groups keep the list short.
     pub(super) fn overdue(&self, now: u64) -> Vec<(u64, u64)> {
         let mut left = self.clone();
         let mut groups = Vec::new();

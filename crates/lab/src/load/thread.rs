@@ -231,7 +231,7 @@ async fn work(
         if now >= times.from && running.is_none() {
             running = Some(ThreadClock::start());
         }
-        // It has little to do while it waits for the last responses, which says nothing of the load.
+        // While it waits for the last responses it has little to do.
         if now >= times.until && clock.is_none() {
             clock = running.map(ThreadClock::stop);
         }
