@@ -115,7 +115,8 @@ pub struct Outcome {
     /// Kernel counters of the same interval, for the whole machine.
     pub kernel: Kernel,
     /// Retransmitted segments on this run's connections, by both ends if they are on this machine.
-    /// Left out if the kernel does not report it, or each request had its own connection.
+    /// Left out if the kernel does not report it, each request had its own connection, or their
+    /// number was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Share of the whole machine's CPU time that its hypervisor gave to others meanwhile, 0 to 1.

@@ -105,8 +105,10 @@ pub(super) async fn send_requests(mut connection: LoadConnection) {
             }
         }
         match poll_fn(|context| connection.step(context)).await {
-            // It stays open until the kernel was asked about all of them.
-            LeaveReason::Over => return std::future::pending().await,
+            LeaveReason::Over if connection.shared.keeps_to_end() => {
+                return std::future::pending().await;
+            }
+            LeaveReason::Over => return,
             LeaveReason::Pause(duration) => sleep(duration).await,
             LeaveReason::Closed => connection.close(),
             LeaveReason::Failed(failure) if connection.in_flight.is_opening() => {

@@ -146,11 +146,16 @@ impl LoadShared {
     /// Notes that a thread's load is over. The last one queries the kernel about all connections.
     pub(super) fn note_ended(&self) {
         if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // Connections for one request each are closed by now.
             let retransmits =
-                self.plan.keep_alive.then(|| sock_diag::retransmits(&self.script.servers()));
+                self.keeps_to_end().then(|| sock_diag::retransmits(&self.script.servers()));
             _ = self.retransmits.set(retransmits.flatten());
         }
+    }
+
+    /// Returns whether connections stay open until the kernel was asked about them. Of a number of
+    /// requests, one with none left makes room: a server may serve a few connections at a time.
+    pub(super) fn keeps_to_end(&self) -> bool {
+        self.plan.keep_alive && self.plan.end.requests.is_none()
     }
 
     /// The times of the run, once the load has started.

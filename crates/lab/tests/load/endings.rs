@@ -22,6 +22,7 @@ crate::through_both_doors!(
     a_server_that_hangs_does_not_keep_a_run_from_stopping,
     waiting_for_the_last_responses_is_no_time_of_the_generator,
     connections_stay_open_until_the_last_response,
+    a_connection_without_requests_left_makes_room,
     a_server_that_lets_few_in_is_not_waited_for,
     few_held_connections_are_not_waited_for,
 );
@@ -132,6 +133,24 @@ fn connections_stay_open_until_the_last_response(io: BackendChoice) {
     let [(_, early_closed), (late_responded, _)] = server.join().expect("it only waits");
     assert!(outcome.requests > 0);
     assert!(early_closed >= late_responded);
+}
+
+fn a_connection_without_requests_left_makes_room(io: BackendChoice) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    // It serves one connection after the other.
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = [0; 1024];
+            while stream.read(&mut bytes).is_ok_and(|count| count > 0) {
+                stream.write_all(&ok("hello")).expect("it reads");
+            }
+        }
+    });
+    let outcome = outcome_of(&counted(&url, 4, 20, io));
+    assert_eq!((outcome.requests, outcome.errors.total()), (20, 0), "{outcome:?}");
+    assert_eq!(outcome.connections.as_ref().map(|all| all.served), Some(4));
+    assert_eq!(outcome.retransmits, None);
 }
 
 /// A socket that listens and never accepts: so many connections stand as its backlog holds.
