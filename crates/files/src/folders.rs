@@ -1,7 +1,7 @@
 //! The open folders: one that is configured twice, or again by a reload, keeps its caches.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::deltas::DeltaThread;
@@ -41,6 +41,12 @@ pub struct FolderCounts {
     pub archives_refused: AtomicU64,
     /// Archives that could not be completed.
     pub archives_failed: AtomicU64,
+}
+
+/// Takes one more of what there may be at once. Returns whether there was one.
+pub(super) fn take_one(open: &AtomicU64, most: u64) -> bool {
+    let next = |open: u64| (open < most).then_some(open + 1);
+    open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
 }
 
 impl Folders {

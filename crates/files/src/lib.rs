@@ -61,7 +61,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gustnado_compress::CompressionCounts;
-use gustnado_config::{Compress, Listing, Precompressed, RouteSettings};
+use gustnado_config::{Compress, Precompressed, RouteSettings};
 use gustnado_http::content_coding::ContentCoding;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::method::Method;
@@ -233,10 +233,7 @@ impl Files {
         let releases = Releases::new(options.settings.keep_old_assets, &opened);
         releases.find_former(&path, &opened);
         let hashing = Hashing::new(options.settings.hash_bytes_max, digest::source_date());
-        let lists = match options.settings.listing {
-            Listing::Auto => options.lists_on_auto,
-            listing => listing == Listing::On,
-        };
+        let lists = options.lists();
         let types = MimeTable::new(&options.settings)?;
         let uses_dictionaries = options.settings.uses_dictionaries();
         let makes = options.settings.compress != Compress::Off || uses_dictionaries;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_compress::CompressionCounts;
-use gustnado_config::RouteSettings;
+use gustnado_config::{Listing, RouteSettings};
 
 use super::trace::LookupTrace;
 
@@ -37,6 +37,16 @@ pub struct FileOptions {
     pub archives_max: u64,
     /// A folder on whose disk an archive may keep what does not stay in memory.
     pub spool: PathBuf,
+}
+
+impl FileOptions {
+    /// Returns whether a folder without an index is listed.
+    pub fn lists(&self) -> bool {
+        match self.settings.listing {
+            Listing::Auto => self.lists_on_auto,
+            listing => listing == Listing::On,
+        }
+    }
 }
 
 /// One worker, which waits for the disk itself: no cache, no listing, nothing hidden.

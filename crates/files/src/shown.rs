@@ -3,7 +3,7 @@
 use gustnado_config::{is_forbidden, path_matches};
 
 use super::Folder;
-use super::path::PART_NAME;
+use super::path::check_segment;
 
 /// Which entries of a folder are shown.
 #[derive(Clone, Debug, Default)]
@@ -22,12 +22,11 @@ impl ShownEntries {
         Self { hidden, forbidden, elsewhere: folder.elsewhere.clone() }
     }
 
-    /// Returns whether a name may be requested, by the rules of `path::decode`.
+    /// Returns whether a name is shown: it may be requested, and is not hidden. (`.well-known` may
+    /// be requested though it is.)
     pub(super) fn has_name(&self, name: &[u8]) -> bool {
-        let is_self = name == b"." || name == b"..";
-        let is_hidden =
-            name.starts_with(b".") && (!self.hidden || name.starts_with(PART_NAME.as_bytes()));
-        !is_self && !is_hidden && !name.contains(&b'\\')
+        let is_hidden = !self.hidden && name.starts_with(b".");
+        !is_hidden && check_segment(name, self.hidden).is_ok()
     }
 
     /// Returns whether everything is shown whose name may be requested.

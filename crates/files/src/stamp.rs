@@ -115,14 +115,17 @@ impl Stamp {
 
     /// Returns whether equal attributes prove equal bytes from now on.
     pub(super) fn is_settled(&self, now: Now) -> bool {
-        let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
-        latest.saturating_add(SETTLING_SECS) <= now.unix_secs
+        self.latest_secs().saturating_add(SETTLING_SECS) <= now.unix_secs
     }
 
     /// Returns whether its times lie in the future, where no wait makes them settle.
     pub(super) fn is_ahead(&self, now: Now) -> bool {
-        let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
-        latest > now.unix_secs.saturating_add(SETTLING_SECS)
+        self.latest_secs() > now.unix_secs.saturating_add(SETTLING_SECS)
+    }
+
+    /// Returns when it was modified or changed last, in seconds since 1970.
+    fn latest_secs(&self) -> u64 {
+        u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0)
     }
 
     #[cfg(test)]

@@ -16,6 +16,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::task::{Context, Poll, Waker};
 
+use gustnado_config::Listing;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::write_fields;

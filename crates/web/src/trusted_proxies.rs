@@ -24,7 +24,7 @@ pub struct TrustedProxies {
 }
 
 /// The last hop on the way from the client that trusted proxies vouch for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Hop {
     /// `None`: the connection's peer.
     address: Option<SocketAddr>,
@@ -51,25 +51,23 @@ impl TrustedProxies {
     /// Returns the address of the client of a request that came from `peer`. Without a port in the
     /// field it has port 0.
     pub fn client(&self, head: RequestView<'_>, peer: Endpoint) -> Endpoint {
-        let hop = self.hop(head, &peer);
-        hop.and_then(|hop| hop.address).map_or(peer, Endpoint::Tcp)
+        self.hop(head, &peer).address.map_or(peer, Endpoint::Tcp)
     }
 
     /// Returns the same, but `None` where a trusted proxy does not say who asked it: then the last
     /// known proxy is not the client, and has rights of its own.
     pub fn known_client(&self, head: RequestView<'_>, peer: Endpoint) -> Option<Endpoint> {
-        match self.hop(head, &peer) {
-            Some(hop) if hop.asked_by_unknown => None,
-            hop => Some(hop.and_then(|hop| hop.address).map_or(peer, Endpoint::Tcp)),
-        }
+        let hop = self.hop(head, &peer);
+        (!hop.asked_by_unknown).then(|| hop.address.map_or(peer, Endpoint::Tcp))
     }
 
-    /// Returns the hop that is the client; `None` if the peer is not trusted.
-    fn hop(&self, head: RequestView<'_>, peer: &Endpoint) -> Option<Hop> {
-        self.trusted.has(peer).then(|| match self.fields {
+    /// Returns the hop that is the client.
+    fn hop(&self, head: RequestView<'_>, peer: &Endpoint) -> Hop {
+        match self.fields {
+            _ if !self.trusted.has(peer) => Hop::default(),
             ForwardedFields::XForwarded => self.walk_entries(head),
             ForwardedFields::Forwarded => self.walk_elements(&elements(head)),
-        })
+        }
     }
 
     /// Returns the scheme of the client's request: `http` or `https`. `None` if no trusted proxy
@@ -134,7 +132,7 @@ impl TrustedProxies {
     /// Walks from the nearest to the first address that is not trusted, or to the last. An entry
     /// that is not an address ends the walk.
     fn walk(&self, addresses: impl Iterator<Item = Option<SocketAddr>>) -> Hop {
-        let mut hop = Hop { address: None, behind: 0, asked_by_unknown: false };
+        let mut hop = Hop::default();
         for (behind, address) in addresses.enumerate() {
             let Some(address) = address else {
                 hop.asked_by_unknown = true;

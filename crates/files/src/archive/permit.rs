@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::folders::FolderCounts;
+use crate::folders::{FolderCounts, take_one};
 
 /// The permission to make an archive. Dropping it gives it back.
 pub(super) struct ArchivePermit(Arc<FolderCounts>);
@@ -11,9 +11,7 @@ pub(super) struct ArchivePermit(Arc<FolderCounts>);
 impl ArchivePermit {
     /// Returns a permission, unless as many are in use as there may be.
     pub(super) fn take(counts: &Arc<FolderCounts>, archives_max: u64) -> Option<Self> {
-        let next = |open: u64| (open < archives_max).then_some(open + 1);
-        let open = &counts.archives_open;
-        if open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_err() {
+        if !take_one(&counts.archives_open, archives_max) {
             counts.archives_refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }

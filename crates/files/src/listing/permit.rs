@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::folders::FolderCounts;
+use crate::folders::{FolderCounts, take_one};
 
 /// The most of them. Each holds a descriptor and a page of names for as long as its client takes;
 /// the names are charged, and bounded with all else that waits for clients.
@@ -15,9 +15,7 @@ pub(super) struct ListingPermit(Arc<FolderCounts>);
 impl ListingPermit {
     /// Returns a permission, unless as many are in use as there may be.
     pub(super) fn take(counts: &Arc<FolderCounts>) -> Option<Self> {
-        let next = |open: u64| (open < LISTINGS_MAX).then_some(open + 1);
-        let taken = counts.listings_open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        taken.is_ok().then(|| Self(Arc::clone(counts)))
+        take_one(&counts.listings_open, LISTINGS_MAX).then(|| Self(Arc::clone(counts)))
     }
 }
 

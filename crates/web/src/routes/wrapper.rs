@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gustnado_access::AccessError;
-use gustnado_config::{BodyPolicy, CacheRule, Headers, Listing, RouteSettings, RouteTuning};
+use gustnado_config::{BodyPolicy, CacheRule, Headers, RouteSettings, RouteTuning};
 use gustnado_http::fields::{Fields, HeaderId, check_field};
 use gustnado_http::method::Method;
 
@@ -191,13 +191,11 @@ impl EndpointWrapper {
         let settings = prepared.settings.clone();
         let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
         check_cache(&settings.cache)?;
-        let is_listed = match settings.listing {
-            Listing::Auto => build.files.lists_on_auto,
-            listing => listing == Listing::On,
-        };
+        let mut options = FileOptions { settings, ..build.files.clone() };
         // (Archives are made of listed folders alone.)
-        let elsewhere = if is_listed { self.paths.below(base) } else { Vec::new() };
-        let options = FileOptions { settings, elsewhere, ..build.files.clone() };
+        if options.lists() {
+            options.elsewhere = self.paths.below(base);
+        }
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         // A folder runs no handler of the program: it is not counted.
