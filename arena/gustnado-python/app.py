@@ -4,14 +4,14 @@ and WebSocket.
     gustnado run --workers auto --host 0.0.0.0 --port 8080 --cache-bytes off app:app
 """
 
-import json
 import os
 from pathlib import Path
 
 import gustnado
+import orjson
 
 DATA = Path(os.environ.get("ARENA_DATA", "/data"))
-ITEMS = json.loads((DATA / "dataset.json").read_bytes())
+ITEMS = orjson.loads((DATA / "dataset.json").read_bytes())
 
 app = gustnado.App()
 
@@ -40,7 +40,8 @@ def listing(request, count):
     factor = int(request.query_value("m"))
     items = [{**item, "total": item["price"] * item["quantity"] * factor}
              for item in ITEMS[:int(count)]]
-    return {"items": items, "count": len(items)}
+    content = orjson.dumps({"items": items, "count": len(items)})
+    return gustnado.Response(content, content_type="application/json")
 
 
 @app.post("/upload")
