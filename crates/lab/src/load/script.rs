@@ -278,24 +278,18 @@ fn servers(
     Ok(vec![ServerAddrs::of(all)])
 }
 
-/// Spreads members evenly by their weights, deterministically.
+/// Spreads members evenly by their weights, deterministically: each turn of a member belongs into
+/// the middle of its share of the round.
 fn round(members: &[(u32, u32)]) -> Vec<u32> {
     let divisor = members.iter().fold(0, |divisor, (_, weight)| greatest_common(divisor, *weight));
-    let weights: Vec<i64> =
-        members.iter().map(|(_, weight)| i64::from(weight / divisor.max(1))).collect();
-    let sum: i64 = weights.iter().sum();
-    let mut credit = vec![0; weights.len()];
-    (0..sum)
-        .map(|_| {
-            for (credit, weight) in credit.iter_mut().zip(&weights) {
-                *credit += weight;
-            }
-            // The first one with the highest credit.
-            let richest = (0..credit.len()).rev().max_by_key(|at| credit[*at]).unwrap_or(0);
-            credit[richest] -= sum;
-            members[richest].0
-        })
-        .collect()
+    let turns_of = |&(index, weight): &(u32, u32)| {
+        let weight = u64::from(weight / divisor.max(1));
+        (0..weight).map(move |turn| (2 * turn + 1, weight, index))
+    };
+    let mut turns: Vec<(u64, u64, u32)> = members.iter().flat_map(turns_of).collect();
+    // Places are fractions of a round; members at one place keep their order.
+    turns.sort_by(|(at, of, _), (other_at, other_of, _)| (at * other_of).cmp(&(other_at * of)));
+    turns.into_iter().map(|(_, _, index)| index).collect()
 }
 
 #[cfg(test)]
@@ -308,6 +302,9 @@ mod tests {
         assert_eq!(round(&[(7, 1)]), [7]);
         assert_eq!(round(&[(0, 20), (1, 10)]), [0, 1, 0]);
         assert_eq!(round(&[(0, 2), (1, 1), (2, 1)]), [0, 1, 2, 0]);
+        assert_eq!(round(&[(0, 6), (1, 2)]), [0, 0, 1, 0]);
+        let many: Vec<(u32, u32)> = (0..100_000).map(|index| (index, 5)).collect();
+        assert!(round(&many).into_iter().eq(0..100_000), "equal weights keep their order");
     }
 
     #[test]
