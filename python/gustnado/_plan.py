@@ -111,7 +111,7 @@ class Plan:
                     "workers": "1"}
         # (The engine takes whole numbers.)
         settings["timeout-graceful-shutdown"] = f"{round(self.grace * 1000)}ms"
-        return [(name, text_of(value)) for name, value in settings.items()]
+        return [(name, _engine_text(name, value)) for name, value in settings.items()]
 
 
 def check_workers(count: int) -> None:
@@ -144,8 +144,15 @@ def folder_settings(given: Mapping[str, object]) -> list[tuple[str, str]]:
                 why = f"is no setting; {hint}"
             raise SettingError(f'files: "{argument}" {why}')
         if value is not None:
-            found.append((name, text_of(value)))
+            found.append((name, _engine_text(name, value)))
     return found
+
+
+def _engine_text(name: str, value: object) -> str:
+    """Formats a setting's value for the engine. There an empty text is an unset variable, which
+    some settings refuse; an empty list is meant."""
+    is_none = value in ([], ()) and name in OPTIONS and OPTIONS[name].fits_folder
+    return "off" if is_none else text_of(value)
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

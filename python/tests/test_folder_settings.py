@@ -1,8 +1,10 @@
 """Folders with settings of their own, in Python: by HTTP/1.1 and by HTTP/2."""
 
 import gzip
+import http.client
 import io
 import json
+import urllib.parse
 import zipfile
 
 import gustnado
@@ -79,3 +81,31 @@ def test_a_value_that_is_none_is_said_at_the_start(tmp_path):
         with gustnado.Server(app, port=0):
             pass
     assert "/pub" in str(found.value) and "maybe" in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["allow", "basic_auth", "signed_urls", "forbidden"])
+@pytest.mark.parametrize("unset", ["", [""]])
+def test_an_empty_value_does_not_open_a_folder(tmp_path, name, unset):
+    app = gustnado.App().files("/pub", tmp_path, **{name: unset})
+    with pytest.raises(ValueError) as found:
+        with gustnado.Server(app, port=0):
+            pass
+    assert "or off for none" in str(found.value)
+    with pytest.raises(ValueError, match="or off for none"):
+        with gustnado.Server(gustnado.App(), port=0, **{name: unset}):
+            pass
+
+
+def test_none_is_an_empty_list_or_off(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    app = gustnado.App().files("/all", tmp_path, allow=[], basic_auth="off")
+    app.files("/some", tmp_path)
+    with gustnado.Server(app, port=0, allow=["192.0.2.1"]) as server:
+        (url,) = server.urls
+        statuses = []
+        for place in ("all", "some"):
+            link = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=5)
+            link.request("GET", f"/{place}/a.txt")
+            statuses.append(link.getresponse().status)
+            link.close()
+    assert statuses == [200, 403]

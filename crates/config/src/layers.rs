@@ -98,6 +98,12 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: &OsStr, origin: Origin) -> Result<(), ConfigError> {
         let index = index_of(name).ok_or_else(|| unknown(name))?;
         let tunable = &TUNABLES[index];
+        // In a file it was written as `[]` or `"off"`.
+        let is_of_file = matches!(origin, Origin::File { .. });
+        if tunable.is_guard() && is_empty(value) && !is_of_file {
+            let refused = InvalidValue { expected: tunable.takes(), nearest: None };
+            return Err(refusal(tunable, refused, value, origin));
+        }
         match tunable.set(&mut self.config, value) {
             Ok(()) => {
                 self.origins[index] = origin;
@@ -206,6 +212,11 @@ fn index_of(name: &str) -> Option<usize> {
     TUNABLES.iter().position(|tunable| tunable.name == name)
 }
 
+/// Returns whether a list has nothing in it, or a path is none.
+fn is_empty(value: &OsStr) -> bool {
+    value.to_str().is_some_and(|text| text.split(',').all(|one| one.trim().is_empty()))
+}
+
 fn unknown(name: &str) -> ConfigError {
     let nearest = nearest(name, TUNABLES.iter().map(|tunable| tunable.name));
     ConfigError::Unknown { name: name.to_owned(), nearest }
@@ -290,6 +301,21 @@ mod tests {
         assert_eq!(settings.origin("workers").to_string(), "environment GUSTNADO_WORKERS");
         assert_eq!(settings.origin("host"), &Origin::Default);
         assert!(settings.warnings.is_empty());
+    }
+
+    /// No list of networks would be all networks, and no file of passwords no password.
+    #[test]
+    fn an_empty_value_opens_nothing() {
+        for tunable in TUNABLES.iter().filter(|tunable| tunable.is_guard()) {
+            let name = tunable.name;
+            let by_flag = layered(&[(name, "")], &[]).expect_err(name).to_string();
+            assert!(by_flag.contains("or off for none, found \"\""), "{by_flag}");
+            let variable = tunable.variable();
+            let by_variable = layered(&[], &[(&variable, " ,")]).expect_err(name).to_string();
+            assert!(by_variable.contains(&variable), "{by_variable}");
+            let off = layered(&[(name, "off")], &[]).expect("none is meant");
+            assert_eq!(tunable.show(&off.config), "none");
+        }
     }
 
     #[test]

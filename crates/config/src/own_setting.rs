@@ -64,9 +64,15 @@ mod tests {
         assert_eq!(tuned("listing", "on").map(|of| of.listing), Ok(Listing::On));
         let limits = tuned("limit-body-bytes", "1k").map(|of| of.limits.body_bytes_max);
         assert_eq!(limits, Ok(Some(1_024)));
+        assert_eq!(tuned("allow", "off").map(|of| of.access.allow), Ok(Vec::new()));
+        assert_eq!(tuned("basic-auth", "off").map(|of| of.access.basic_auth), Ok(None));
         let refused = |name, value| tuned(name, value).expect_err("it is refused").to_string();
         assert!(refused("listig", "on").contains("did you mean \"listing\"?"));
         assert!(refused("workers", "2").contains("is the server's alone"));
+        for guard in ["allow", "deny", "forbidden", "basic-auth", "signed-urls"] {
+            assert!(refused(guard, "").contains("or off for none, found \"\""), "{guard}");
+        }
+        assert!(refused("allow", " , ").contains("or off for none"));
         assert!(refused("listing", "maybe").contains("found \"maybe\""));
     }
 }

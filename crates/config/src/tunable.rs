@@ -219,6 +219,21 @@ impl Tunable {
         }
     }
 
+    /// Returns whether the setting keeps others out, so that an empty value, as an unset variable
+    /// gives, would let them in.
+    pub fn is_guard(&self) -> bool {
+        const GUARDS: [&str; 7] = [
+            "allow",
+            "deny",
+            "forbidden",
+            "basic-auth",
+            "signed-urls",
+            "tls-client-ca",
+            "tls-client-crl",
+        ];
+        GUARDS.contains(&self.name)
+    }
+
     /// Returns whether a flag of the setting adds to those before it, instead of replacing them.
     pub fn repeats(&self) -> bool {
         self.name == "error-page"
@@ -253,7 +268,11 @@ impl Tunable {
     pub fn takes(&self) -> String {
         match &self.field {
             Field::Text { what, .. } => (*what).to_owned(),
-            Field::List { what, .. } => format!("{what}, or several with commas between them"),
+            Field::List { what, .. } => {
+                let none = if self.is_guard() { ", or off for none" } else { "" };
+                format!("{what}, or several with commas between them{none}")
+            }
+            Field::Path { .. } if self.is_guard() => "a path, or off for none".to_owned(),
             Field::Path { .. } => "a path".to_owned(),
             Field::Choice { names, .. } => format!("one of {}", names.join(", ")),
             Field::Switch { .. } => "true or false".to_owned(),
@@ -300,13 +319,16 @@ impl Tunable {
     /// Reads `value` into `config`.
     #[doc(hidden)]
     pub fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), InvalidValue> {
+        // A route may want none of what its site has, and a site of what a variable says.
+        let is_off = (self.is_of_route() || self.is_guard()) && value == "off";
         if let Field::Path { set, .. } = &self.field {
-            set(config, (!value.is_empty()).then(|| PathBuf::from(value)));
+            set(config, (!is_off && !value.is_empty()).then(|| PathBuf::from(value)));
             return Ok(());
         }
         let text = value.to_str().ok_or_else(|| self.refuse(None))?.trim();
         match &self.field {
             Field::Path { .. } => {} // done above, without a need for UTF-8
+            Field::List { set, .. } if is_off => set(config, Vec::new()),
             Field::List { allowed, set, .. } => {
                 let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
                 let texts: Vec<String> = texts.map(str::to_owned).collect();

@@ -176,6 +176,10 @@ fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
             with_line.methods.iter().filter_map(|method| method.as_str()).map(quoted).collect();
         writeln!(out, "methods = [{}]", methods.join(", "))?;
     }
+    if !with_line.preload.is_empty() {
+        let links: Vec<String> = with_line.preload.iter().map(|link| quoted(link)).collect();
+        writeln!(out, "preload = [{}]", links.join(", "))?;
+    }
     headers(out, &format!("{prefix}route.headers"), &with_line.headers)?;
     cache(out, &format!("{prefix}route."), &with_line.cache)?;
     header_rules(out, &format!("{prefix}route."), &with_line.header_rules)

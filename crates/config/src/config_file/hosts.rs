@@ -18,15 +18,24 @@ pub(super) fn read_hosts(
         let text = "site: expected the key hosts; add it, for instance hosts = [\"example.org\"]";
         reader.problem(table.line, text);
     }
-    for with_line in reader.texts(table, "hosts").unwrap_or_default() {
+    let found = reader.texts(table, "hosts").unwrap_or_default();
+    if found.is_empty() && table.values.get("hosts").is_some_and(|value| value.get_ref().is_array())
+    {
+        let text = "site.hosts: expected a host such as \"example.org\", found none; add one";
+        reader.problem(table.line, text);
+    }
+    for with_line in found {
         let (host, line) = (with_line.value.to_ascii_lowercase(), with_line.line);
         let known =
             taken.0.iter().find(|(known, _)| *known == host).map(|(_, place)| reader.seen(place));
         if let Err(expected) = check(&host) {
-            reader.problem(line, format!("site.hosts: {expected}, found {host:?}"));
+            // (As it was written: a value that is not shown is known so.)
+            let found = with_line.value;
+            reader.problem(line, format!("site.hosts: {expected}, found {found:?}"));
         } else if let Some(first) = known {
+            let found = with_line.value;
             let text =
-                format!("site.hosts: {host:?} has a site already ({first}); merge their routes");
+                format!("site.hosts: {found:?} has a site already ({first}); merge their routes");
             reader.problem(line, text);
         } else {
             taken.0.push((host.clone(), reader.place(line)));

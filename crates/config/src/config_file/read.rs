@@ -59,6 +59,7 @@ pub(super) fn read(
         bytes: 0,
         settings: Vec::new(),
         headers: Headers::default(),
+        header_places: Vec::new(),
         cache: Vec::new(),
         header_rules: Vec::new(),
         main: SiteSpec::default(),
@@ -86,6 +87,8 @@ struct FilesReader<'a> {
     bytes: usize,
     settings: Vec<FileSetting>,
     headers: Headers,
+    /// The names of these fields, each with its place.
+    header_places: Vec<(String, FilePlace)>,
     /// Rules for the `Cache-Control` of files.
     cache: Vec<CacheRule>,
     header_rules: Vec<HeaderRule>,
@@ -159,16 +162,17 @@ impl FilesReader<'_> {
 
     fn headers(&mut self, reader: &mut ValueReader<'_>, table: ValueTable<'_>) {
         for (name, value) in read_headers(reader, table).iter() {
-            if self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
-                let values = reader.table(table, "headers").map(|headers| headers.values);
-                let line = values
-                    .and_then(|values| values.get_key_value(name))
-                    .map_or(table.line, |(key, _)| reader.line_of(key));
-                reader.problem(
-                    line,
-                    format!("headers: another file sets {name} already; leave one of them out"),
-                );
+            let values = reader.table(table, "headers").map(|headers| headers.values);
+            let line = values
+                .and_then(|values| values.get_key_value(name))
+                .map_or(table.line, |(key, _)| reader.line_of(key));
+            let mut known = self.header_places.iter();
+            if let Some((_, place)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+                let first = reader.seen(place);
+                let text = format!("headers: {first} sets {name} already; leave one of them out");
+                reader.problem(line, text);
             }
+            self.header_places.push((name.to_owned(), reader.place(line)));
             self.headers.set(name, value);
         }
     }

@@ -41,7 +41,7 @@ impl Template {
             };
             let name = &rest[open + 1..open + length];
             if !names.iter().any(|known| known == name) {
-                return Err(unknown(name, names));
+                return Err(unknown(name, names, text));
             }
             pieces.push(TemplatePiece::Text(rest[..open].to_owned()));
             pieces.push(TemplatePiece::Param(name.to_owned()));
@@ -112,12 +112,16 @@ impl fmt::Display for Template {
     }
 }
 
-fn unknown(name: &str, names: &[String]) -> String {
+/// - `text`: the whole template. It is shown where the name is none: a part of a value that is not
+///   to be shown may be in it.
+fn unknown(name: &str, names: &[String], text: &str) -> String {
     let has = match names {
         [] => "the path has no named parts".to_owned(),
         names => format!("the path has {{{}}}", names.join("}, {")),
     };
-    format!("found {{{name}}}, but {has}; name one of its parts, or write %7B for {{")
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    let found = if is_name { format!("{{{name}}}") } else { format!("{text:?}") };
+    format!("found {found}, but {has}; name one of its parts, or write %7B for {{")
 }
 
 #[cfg(test)]

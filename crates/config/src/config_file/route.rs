@@ -15,7 +15,7 @@ use super::redirect::Template;
 use super::rules::read_header_rules;
 use super::settings::{keys_with_settings, read_own_settings};
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
-use super::value::{ValueReader, ValueTable};
+use super::value::{ValueReader, ValueTable, WithLine};
 use crate::access::StatusRange;
 use crate::early_hints::preload_link;
 use crate::error_pages::{error_page_content, error_statuses};
@@ -88,7 +88,7 @@ pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) ->
         return None;
     }
     let action = match kind {
-        "folder" => read_folder(reader, table)?,
+        "folder" => read_folder(reader, table, path)?,
         "redirect" => read_redirect(reader, table, path.value)?,
         _ => read_answer(reader, table)?,
     };
@@ -129,7 +129,20 @@ fn read_preload(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Vec<Stri
     links
 }
 
-fn read_folder(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteAction> {
+fn read_folder(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+    path: WithLine<&str>,
+) -> Option<RouteAction> {
+    if !path_names(path.value).is_empty() {
+        let found = path.value;
+        let text = format!(
+            "route.path: expected a path without named parts for a folder, found {found:?}; a \
+             folder has all that lies beneath its path, such as /static"
+        );
+        reader.problem(path.line, text);
+        return None;
+    }
     let with_line = reader.text(table, "folder")?;
     let folder = reader.path(with_line.value);
     check_folder(reader, with_line.line, "route.folder", &folder);

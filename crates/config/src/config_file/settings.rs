@@ -161,7 +161,7 @@ fn path_of(reader: &ValueReader<'_>, tunable: &Tunable, path: &str) -> OsString 
         // Standard output, and no file of that name.
         ("access-log", "-") => "-".into(),
         // A route may want none of what its site has.
-        (_, "off") if tunable.is_of_route() => "".into(),
+        (_, "off") if tunable.is_of_route() || tunable.is_guard() => "".into(),
         ("control", path) => reader.path(path.strip_prefix("unix:").unwrap_or(path)).into(),
         (_, path) => reader.path(path).into(),
     }

@@ -47,7 +47,10 @@ fn unquoted(line: &str) -> Option<(&str, &str)> {
 /// Returns which key is there twice, and where it was first.
 fn twice(text: &str, with_line: &str, line: usize) -> String {
     let key_of = |line: &str| match line.trim().strip_prefix('[') {
-        Some(table) => table.split(']').next().unwrap_or_default().trim().to_owned(),
+        Some(table) => {
+            let name = table.trim_start_matches('[').split(']').next();
+            name.unwrap_or_default().trim().to_owned()
+        }
         None => line.split('=').next().unwrap_or_default().trim().to_owned(),
     };
     let key = key_of(with_line);

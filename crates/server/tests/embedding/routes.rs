@@ -350,6 +350,9 @@ fn routes_can_be_swapped_while_they_serve(setup: Setup) {
     let bad = site("bad").get("/", |_: &Request| "twice");
     let error = server.running().swap_routes(&bad).expect_err("two handlers");
     assert!(matches!(error, RouteError::Repeated { .. }), "{error}");
+    let named = site("bad").files("/a/{name}", "/");
+    let error = server.running().swap_routes(&named).expect_err("a folder has no named parts");
+    assert!(matches!(error, RouteError::NamedFolder { .. }), "{error}");
     assert_eq!(client.get("/").text(), "new");
 }
 

@@ -46,6 +46,15 @@ pub enum RouteError {
         /// The problem.
         reason: String,
     },
+    /// The path of a folder has named parts.
+    #[error(
+        "the folder {path:?} has named parts in its path; give it a path such as /static, beneath \
+         which it has all"
+    )]
+    NamedFolder {
+        /// The path.
+        path: String,
+    },
     /// A host is named twice.
     #[error("the host {host} has two sites; merge their routes")]
     HostRepeated {

@@ -13,7 +13,7 @@ use gustnado_config::config_file::Rewrite;
 use gustnado_http::hosts::HostMap;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
-use gustnado_http::path::pattern::{before_rest, pattern};
+use gustnado_http::path::pattern::{before_rest, path_names, pattern};
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use matchit::{InsertError, Params, Router};
@@ -273,6 +273,9 @@ impl RouteTable {
         wrapper: &EndpointWrapper,
         build: &BuildContext,
     ) -> Result<(), RouteError> {
+        if !path_names(path).is_empty() {
+            return Err(RouteError::NamedFolder { path: path.to_owned() });
+        }
         let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
         let endpoints = wrapper.folder(folder, base, route, build)?;

@@ -19,6 +19,7 @@ fn of_test(name: &str) -> Option<OsString> {
         "PORT_OF_TEST" => Some("81".into()),
         "EMPTY_OF_TEST" => Some("".into()),
         "DB_PASSWORD" => Some("hunter2\"".into()),
+        "UPPER_SECRET" => Some("Val{ue".into()),
         _ => None,
     }
 }
@@ -88,7 +89,7 @@ fn a_problem_has_the_name_and_line_of_its_own_file() {
             "site.toml:2: port: listen in a.toml:1 replaces it; leave one out",
             "a.toml:3: route: site.toml:4 has /x with the same methods; change or leave out one \
              of them",
-            "a.toml:6: headers: another file sets a already; leave one of them out",
+            "a.toml:6: headers: site.toml:7 sets a already; leave one of them out",
         ]
     );
 }
@@ -208,5 +209,36 @@ fn a_secret_is_neither_in_what_is_in_effect_nor_in_a_problem() {
     let found =
         problems(&[("site.toml", "port = \"${DB_PASSWORD}\"\nworkers = \"${DB_PASSWORD}\"")]);
     assert!(found.len() == 2 && !found.concat().contains("hunter2"), "{found:?}");
+    let hosts = "[[site]]\nhosts = \"${UPPER_SECRET}/\"\n[[route]]\npath = \"/x\"\n\
+                 redirect = \"/${UPPER_SECRET}}\"\n";
+    let shown = problems(&[("site.toml", hosts)]).concat();
+    assert!(shown.contains("${UPPER_SECRET}") && !shown.to_lowercase().contains("val"), "{shown}");
     assert!(found[0].contains("found \"${DB_PASSWORD}\""), "{found:?}");
+}
+
+#[test]
+fn a_folder_has_no_named_parts_and_a_site_has_hosts() {
+    let text = "[[route]]\npath = \"/a/{id}\"\nfolder = \"/\"\n[[site]]\nhosts = []\n\
+                [[error-page]]\nfile = \"/\"\n[error-page]\n";
+    let site = "[[route]]\npath = \"/a/{*id}\"\nfolder = \"/\"\n[[site]]\nhosts = []\n";
+    assert_eq!(
+        problems(&[("site.toml", site)]),
+        [
+            "site.toml:2: route.path: expected a path without named parts for a folder, found \
+             \"/a/{*id}\"; a folder has all that lies beneath its path, such as /static",
+            "site.toml:4: site.hosts: expected a host such as \"example.org\", found none; add one",
+        ]
+    );
+    let found = problems(&[("site.toml", text)]);
+    assert_eq!(found, ["site.toml:8: error-page: line 6 sets it already; leave one of them out"]);
+}
+
+#[test]
+fn what_is_in_effect_names_what_pages_need() {
+    let route = "[[route]]\npath = \"/x\"\nanswer = \"x\"\npreload = [\"/app.css; as=style\"]\n";
+    let folder = written(&[("site.toml", route)]);
+    let file = parsed(folder.path()).expect("it is right");
+    let effective = ConfigFile::effective(Some(&file), &file.over_defaults());
+    let link = "preload = [\"</app.css>; rel=preload; as=style\"]";
+    assert!(effective.contains(link), "{effective}");
 }
