@@ -2,12 +2,14 @@
 //! `--precompressed` sends in their place.
 //!
 //! What lives here: the work of all files, spread over threads, its progress and its summary.
-//! `walk` finds the files, `sibling` makes what lies beside one, and `manifest` knows what earlier
-//! runs have written, so that files of others are left alone.
+//! `walk` finds the files, `sibling` makes what lies beside one, `stale` removes what no file has
+//! anymore, and `manifest` knows what earlier runs have written, so that files of others are left
+//! alone.
 
 pub(crate) mod arguments;
 mod manifest;
 mod sibling;
+mod stale;
 mod walk;
 
 use std::path::Path;
@@ -38,6 +40,7 @@ struct CompressTotals {
     not_smaller: u64,
     foreign: u64,
     changed_meanwhile: u64,
+    stale: u64,
     failed: u64,
 }
 
@@ -64,6 +67,11 @@ pub(crate) fn run(options: &CompressOptions) -> u8 {
     let mut totals =
         CompressTotals { failed: found.unread.len() as u64, ..CompressTotals::default() };
     work(options, &found, &mut manifest, &mut totals, console);
+    let (stale, failed) = stale::remove(&options.folder, &mut manifest, options.dry_run);
+    for (path, error) in &failed {
+        console.error(&format!("{}: {error}", path.display()));
+    }
+    (totals.stale, totals.failed) = (stale, totals.failed + failed.len() as u64);
     if !options.dry_run
         && let Err(error) = manifest.write(&options.folder)
     {
@@ -198,6 +206,10 @@ fn summary(options: &CompressOptions, files: u64, totals: &CompressTotals) -> St
         (totals.not_smaller, "left out: not smaller than the file"),
         (totals.foreign, "left alone: not written by this command; --overwrite replaces them"),
         (totals.changed_meanwhile, "left out: the file changed meanwhile; run it again"),
+        (
+            totals.stale,
+            "removed: made of other bytes than the file has, for other --codings or --types",
+        ),
         (totals.failed, "failed"),
     ] {
         if count > 0 {

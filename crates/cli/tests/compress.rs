@@ -191,6 +191,34 @@ fn other_bytes_of_the_same_time_are_compressed_again() {
     assert!(folder.names().iter().any(|name| name == "noise.txt.gz"), "{:?}", folder.names());
 }
 
+/// Where a build gives all files the same time, a server would send them.
+#[test]
+fn what_is_left_of_other_bytes_by_other_flags_is_removed() {
+    let folder = Folder::new();
+    let pinned = |text: String| {
+        folder.write("app.js", text);
+        folder.age("app.js", 1_000_000);
+    };
+    pinned(script("first"));
+    assert_eq!(folder.compress(&[]).code, Some(0));
+    assert!(folder.path("app.js.br").exists() && folder.path("app.js.zst").exists());
+    pinned(script("other"));
+    let tried = folder.compress(&["--codings", "gz", "--dry-run"]);
+    assert!(tried.stderr.contains("2 removed: made of other bytes"), "{}", tried.stderr);
+    assert!(folder.path("app.js.br").exists());
+    let run = folder.compress(&["--codings", "gz"]);
+    assert!(run.stderr.contains("2 removed: made of other bytes"), "{}", run.stderr);
+    assert!(!folder.path("app.js.br").exists() && !folder.path("app.js.zst").exists());
+    let kept = folder.path("docs/page.html.br");
+    assert!(kept.exists() && folder.path("app.js.gz").exists(), "its file is as it was");
+    pinned(script("third"));
+    let run = folder.compress(&["--types", "text/css"]);
+    assert!(run.stderr.contains("1 removed"), "{}", run.stderr);
+    assert!(!folder.path("app.js.gz").exists() && kept.exists());
+    assert_eq!(folder.compress(&[]).code, Some(0));
+    assert!(folder.path("app.js.br").exists());
+}
+
 #[test]
 fn what_others_have_written_is_left_alone() {
     let folder = Folder::new();

@@ -81,8 +81,10 @@ pub fn mime_pair(text: &str) -> Option<(String, &str)> {
 /// Returns whether a text may be the extension of a name.
 #[doc(hidden)]
 pub fn is_extension(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_graphic() && !b"./\\".contains(&byte);
-    !text.is_empty() && text.len() <= 64 && text.bytes().all(letter)
+    let letter = |byte: u8| byte.is_ascii_graphic() && !b"/\\".contains(&byte);
+    // `json`, or `cwl.json`.
+    let has_parts = text.split('.').all(|part| !part.is_empty());
+    has_parts && text.len() <= 64 && text.bytes().all(letter)
 }
 
 /// Returns whether a text is a media type (RFC 9110 §8.3.1), maybe with parameters.

@@ -49,14 +49,20 @@ impl MimeTable {
 
     /// Returns the type of a file by its name, as [`ContentType::of`].
     pub(super) fn of(&self, name: &[u8]) -> ContentType {
-        let extension = extension(name);
-        let own = extension
-            .filter(|_| !self.own.is_empty())
-            .and_then(|extension| self.own.get(&extension.to_ascii_lowercase()));
-        match own {
+        match self.own_of(name) {
             Some(kind) => ContentType::own(Arc::clone(kind), self.charset.clone()),
-            None => ContentType::usual(extension, self.charset.clone()),
+            None => ContentType::usual(extension(name), self.charset.clone()),
         }
+    }
+
+    fn own_of(&self, name: &[u8]) -> Option<&Arc<str>> {
+        if self.own.is_empty() {
+            return None;
+        }
+        // The longest first: `cwl.json` before `json`.
+        let behind = |dot: usize| std::str::from_utf8(&name[dot + 1..]).ok();
+        let mut extensions = memchr::memchr_iter(b'.', name).filter_map(behind);
+        extensions.find_map(|extension| self.own.get(&extension.to_ascii_lowercase()))
     }
 }
 
@@ -72,20 +78,25 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Adds the types of a file: lines of Apache, `text/html html htm`, or of nginx, with `types {`
-/// around them and a semicolon behind each.
+/// around them and a semicolon behind each. A type with parameters stands in quotes.
 fn add_all(own: &mut HashMap<String, Arc<str>>, text: &str) -> Result<(), String> {
     for (at, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
         if matches!(line, "" | "types {" | "types{" | "types" | "{" | "}") {
             continue;
         }
-        let mut words = line.trim_end_matches(';').split_whitespace();
-        let kind = words.next().unwrap_or_default();
-        if !is_media_type(kind) {
-            return Err(format!("line {}: expected a type, found {kind:?}", at + 1));
+        let line = line.trim_end_matches(';');
+        let (kind, extensions) = match line.strip_prefix('"').and_then(|rest| rest.split_once('"'))
+        {
+            Some(quoted) => quoted,
+            None => line.split_once(char::is_whitespace).unwrap_or((line, "")),
+        };
+        if kind.ends_with(';') || !is_media_type(kind) {
+            let form = "expected a type, in quotes if it has parameters";
+            return Err(format!("line {}: {form}, found {kind:?}", at + 1));
         }
         let kind: Arc<str> = Arc::from(kind);
-        for extension in words.map(str::to_ascii_lowercase) {
+        for extension in extensions.split_whitespace().map(str::to_ascii_lowercase) {
             if !is_extension(&extension) {
                 return Err(format!("line {}: expected an extension, found {extension:?}", at + 1));
             }
@@ -139,6 +150,24 @@ mod tests {
     }
 
     #[test]
+    fn extensions_may_have_dots_and_types_parameters() {
+        let file =
+            file("application/cwl+json\tcwl.json\n\"text/plain; charset=koi8-r\" koi;\ntext/x-k k");
+        let table = table(|settings| settings.mime_types = Some(file.path().to_owned()));
+        let table = table.expect("types");
+        for (name, expected) in [
+            ("a.cwl.json", "application/cwl+json"),
+            ("a.b.CWL.json", "application/cwl+json"),
+            ("a.json", "application/json"),
+            ("a.koi", "text/plain; charset=koi8-r"),
+            ("a.koi.k", "text/x-k; charset=utf-8"),
+            ("..k", "text/x-k; charset=utf-8"),
+        ] {
+            assert_eq!(table.of(name.as_bytes()).to_string(), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn the_charset_is_another_one_or_none() {
         for (charset, expected) in [
             ("utf-8", "text/plain; charset=utf-8"),
@@ -153,7 +182,11 @@ mod tests {
     #[test]
     fn a_file_that_is_none_is_told_with_its_line() {
         for (text, reason) in [
-            ("text/html html\nhtml text/html\n", "line 2: expected a type, found \"html\""),
+            (
+                "text/html html\nhtml text/html\n",
+                "line 2: expected a type, in quotes if it has parameters, found \"html\"",
+            ),
+            ("text/plain; charset=koi8-r koi\n", "found \"text/plain;\""),
             ("text/html a/b\n", "line 1: expected an extension, found \"a/b\""),
         ] {
             let file = file(text);

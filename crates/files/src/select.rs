@@ -58,9 +58,9 @@ pub(super) fn conditions_of<T>(
     let if_none_match = list(request, HeaderId::IfNoneMatch);
     act(&Conditions {
         if_match: if_match.as_deref(),
-        if_unmodified_since: request.known(HeaderId::IfUnmodifiedSince),
+        if_unmodified_since: single(request, HeaderId::IfUnmodifiedSince),
         if_none_match: if_none_match.as_deref(),
-        if_modified_since: request.known(HeaderId::IfModifiedSince),
+        if_modified_since: single(request, HeaderId::IfModifiedSince),
     })
 }
 
@@ -94,14 +94,22 @@ fn by_conditions_of(
 
 /// Joins all values of a list field (RFC 9110 §5.3); usually there is one.
 fn list(request: RequestView<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
-    let first = request.known(id)?;
-    let is_same = |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(id.name().as_bytes());
-    if request.fields().filter(is_same).nth(1).is_none() {
-        return Some(Cow::Borrowed(first));
+    if let Some(only) = single(request, id) {
+        return Some(Cow::Borrowed(only));
     }
-    let lines = request.fields().filter(is_same);
-    let values: Vec<&[u8]> = lines.map(|field| field.1).collect();
-    Some(Cow::Owned(values.join(b", ".as_slice())))
+    let values: Vec<&[u8]> = lines(request, id).collect();
+    (!values.is_empty()).then(|| Cow::Owned(values.join(b", ".as_slice())))
+}
+
+/// Returns the value of a field that has one line. A date on several lines is none (RFC 9110
+/// §13.1.3).
+fn single(request: RequestView<'_>, id: HeaderId) -> Option<&[u8]> {
+    request.known(id).filter(|_| lines(request, id).nth(1).is_none())
+}
+
+fn lines(request: RequestView<'_>, id: HeaderId) -> impl Iterator<Item = &[u8]> {
+    let is_same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(id.name().as_bytes());
+    request.fields().filter(is_same).map(|field| field.1)
 }
 
 /// Applies steps 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).

@@ -96,6 +96,11 @@ impl Manifest {
         self.entries.insert(relative, entry);
     }
 
+    /// Keeps those that `is_kept` is true of.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&Path, &ManifestEntry) -> bool) {
+        self.entries.retain(|path, entry| is_kept(path, entry));
+    }
+
     /// Replaces the list in one step, or leaves the old one. Nothing is written if nothing is
     /// listed.
     ///

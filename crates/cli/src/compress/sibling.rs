@@ -117,7 +117,7 @@ fn made(
 
 /// Returns a hash that tells one build of a file from the next one. Another release of the compiler
 /// may hash otherwise: then the file is compressed again.
-fn digest(bytes: &[u8]) -> u64 {
+pub(super) fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()

@@ -264,6 +264,7 @@ fn a_validator_that_matches_needs_no_body(setup: Setup) {
         format!("If-None-Match: {}", &tag[1..tag.len() - 1]),
         format!("If-Modified-Since: {EARLIER}"),
         "If-Modified-Since: yesterday".to_owned(),
+        format!("If-Modified-Since: {LATER}\r\nIf-Modified-Since: {EARLIER}"),
         "If-Modified-Since:".to_owned(),
     ] {
         let answer = ask(&server, &line);
@@ -291,6 +292,7 @@ fn preconditions_that_fail_stop_the_answer(setup: Setup) {
         format!("If-Unmodified-Since: {DATE}"),
         format!("If-Unmodified-Since: {LATER}"),
         "If-Unmodified-Since: never".to_owned(),
+        format!("If-Unmodified-Since: {EARLIER}\r\nIf-Unmodified-Since: {LATER}"),
     ] {
         assert_eq!(ask(&server, &line).status, 200, "{line}");
     }
