@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
     from typing import Any
 
+    from ._options import Option
     from ._sockets import Listening
 
     # By the name of a setting: its texts, each with the place that it is from.
@@ -111,7 +112,7 @@ class Plan:
                     "workers": "1"}
         # (The engine takes whole numbers.)
         settings["timeout-graceful-shutdown"] = f"{round(self.grace * 1000)}ms"
-        return [(name, _engine_text(name, value)) for name, value in settings.items()]
+        return [(name, text_of(value)) for name, value in settings.items()]
 
 
 def check_workers(count: int) -> None:
@@ -144,15 +145,19 @@ def folder_settings(given: Mapping[str, object]) -> list[tuple[str, str]]:
                 why = f"is no setting; {hint}"
             raise SettingError(f'files: "{argument}" {why}')
         if value is not None:
-            found.append((name, _engine_text(name, value)))
+            found.append((name, _text(option, value)))
     return found
 
 
-def _engine_text(name: str, value: object) -> str:
-    """Formats a setting's value for the engine. There an empty text is an unset variable, which
-    some settings refuse; an empty list is meant."""
-    is_none = value in ([], ()) and name in OPTIONS and OPTIONS[name].fits_folder
-    return "off" if is_none else text_of(value)
+def _text(option: Option, value: object) -> str:
+    """Formats the value of an argument as a flag has it. There an empty text is an unset variable,
+    which some settings refuse; an empty list is meant."""
+    if option.fits_folder and value in ([], ()):
+        return "off"
+    if option.placeholder == "TIME" and option.read is None and isinstance(value, float):
+        # (The engine takes whole numbers.)
+        return f"{round(value * 1000)}ms"
+    return text_of(value)
 
 
 def _hint(name: str, names: Iterable[str]) -> str:
@@ -174,10 +179,12 @@ def arguments_of(given: Mapping[str, object]) -> Given:
             continue
         if isinstance(value, dict):
             value = [f"{key}={one}" for key, one in value.items()]
-        if OPTIONS[name].kind == REPEATED and isinstance(value, (list, tuple)):
+        option = OPTIONS[name]
+        is_meant = value or not option.fits_folder
+        if option.kind == REPEATED and isinstance(value, (list, tuple)) and is_meant:
             found[name] = [(str(one), argument) for one in value]
         else:
-            found[name] = [(text_of(value), argument)]
+            found[name] = [(_text(option, value), argument)]
     return found
 
 
@@ -286,7 +293,7 @@ def _plan(app: object, values: dict[str, list[Any]]) -> Plan:
         settings["listen"] = ",".join(listen)
     if own.get("workers") == "auto":
         own["workers"] = len(os.sched_getaffinity(0))
-    own["static"] = dict(values.get("static", []))
+    own["static"] = _mounts(values.get("static", []))
     own["reload_dirs"] = values.get("reload-dir") or [own.get("app_dir", ".")]
     own["quiet"] = settings.get("quiet", "no").lower() in YES
     _close_after_each(settings)
@@ -306,6 +313,16 @@ def _close_after_each(settings: dict[str, Any]) -> None:
     if settings.get("timeout-keep-alive") == NEVER:
         del settings["timeout-keep-alive"]
         settings["max-requests-per-connection"] = "1"
+
+
+def _mounts(given: list[tuple[str, str]]) -> dict[str, str]:
+    folders: dict[str, str] = {}
+    for path, folder in given:
+        if path in folders:
+            raise SettingError(f"--static {path}={folder}: {path} has the folder {folders[path]} "
+                               f"already; leave one of them out")
+        folders[path] = folder
+    return folders
 
 
 def _check_folders(own: dict[str, Any]) -> None:

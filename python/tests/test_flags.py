@@ -278,6 +278,7 @@ def test_an_application_is_not_taken_for_a_file(words, app, access_log):
     ("--threads 0", "--threads: expected a whole number from 1"),
     ("--timeout-graceful-shutdown soon", "--timeout-graceful-shutdown: expected a time such as"),
     ("--header-timeout abc", "--header-timeout: expected a duration"),
+    ("--static /x=. --static /x=..", "/x has the folder . already"),
     ("--static /x=/nope", "no folder at /nope"), ("--static x", "write it as --static"),
     ("--app-dir /nope", "no such folder"), ("--loop rloop", "expected one of auto, asyncio"),
     ("--umask 999", "--umask: expected a file mode"),

@@ -4,6 +4,8 @@ import gzip
 import http.client
 import io
 import json
+import socket
+import time
 import urllib.parse
 import zipfile
 
@@ -109,3 +111,16 @@ def test_none_is_an_empty_list_or_off(tmp_path):
             statuses.append(link.getresponse().status)
             link.close()
     assert statuses == [200, 403]
+    with gustnado.Server(app, port=0, allow=[], basic_auth="off"):
+        pass
+
+
+def test_durations_may_be_parts_of_seconds(tmp_path):
+    app = gustnado.App().files("/pub", tmp_path, idle_timeout=1.5)
+    with gustnado.Server(app, port=0, header_timeout=0.5, timeout_keep_alive=2.5) as server:
+        host, _, port = urllib.parse.urlsplit(server.urls[0]).netloc.partition(":")
+        with socket.create_connection((host, int(port)), timeout=5) as link:
+            link.sendall(b"GET / HTTP/1.1\r\n")
+            began = time.monotonic()
+            assert link.recv(99).startswith(b"HTTP/1.1 408 ")
+            assert 0.3 < time.monotonic() - began < 5

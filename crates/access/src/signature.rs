@@ -4,6 +4,7 @@
 //! of its query, and the method unless that only reads. So a URL is good for every spelling of its
 //! path, and opens nothing that was not signed: no archive of a folder, and no upload.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -150,7 +151,8 @@ fn mac(key: &[u8], text: &[u8]) -> Hmac<Sha256> {
 
 /// Returns a URL with its signature, which `signed-urls` asks for: for GET and HEAD.
 ///
-/// - `url`: a path, or a whole URL; its query stays and is signed, and a fragment goes.
+/// - `url`: a path, or a whole URL; its query stays and is signed, and a fragment goes. What no URL
+///   has, such as a blank, is escaped.
 /// - `key`: the one that the server's file has: see [`UrlKeys::read`].
 /// - `end`: when it becomes invalid, to the second.
 ///
@@ -173,7 +175,7 @@ pub fn signed_url_for(
     end: SystemTime,
 ) -> Result<String, AccessError> {
     let refused = |problem: String| AccessError::Setting { setting: "URL", problem };
-    let whole = url.split('#').next().unwrap_or_default();
+    let whole = &*escaped(url.split('#').next().unwrap_or_default());
     let begin = match whole.find("://") {
         Some(at) => whole[at + 3..].find('/').map(|slash| at + 3 + slash),
         None => whole.starts_with('/').then_some(0),
@@ -209,6 +211,19 @@ pub fn signed_url_for(
     Ok(format!("{whole}{joint}expires={end_secs}&signature={signature}"))
 }
 
+/// Escapes what no URL has (RFC 3986 §2), so that it is signed as it will be requested.
+fn escaped(url: &str) -> String {
+    let mut escaped = String::with_capacity(url.len());
+    for byte in url.bytes() {
+        if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            write!(escaped, "%{byte:02X}").expect("a string takes all");
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,12 +251,14 @@ mod tests {
             ("/a/b.mp4", "/a/b.mp4"),
             ("https://example.org/a/b.mp4?t=5#x", "/a/b.mp4"),
             ("//a/./%62.mp4", "/a/b.mp4"),
+            ("/a b/\u{e9}.mp4?q=a b", "/a%20b/%C3%A9.mp4"),
         ] {
             let signed = sign(url);
             let check = |path, now| keys.check(b"GET", (path, query(&signed)), now);
             assert_eq!(check(path, 999), Ok(()), "{signed}");
             assert_eq!(check(path, 1_000), Err(Refusal::Expired));
             assert_eq!(check("/a/c.mp4", 999), Err(Refusal::Signature));
+            assert!(signed.bytes().all(|byte| byte.is_ascii_graphic()), "{signed}");
         }
         let signed = sign("/a");
         let later = signed.replace("expires=1000", "expires=2000");
