@@ -178,6 +178,13 @@ impl Cache {
         self.small.slots.len() + self.large.slots.len() + self.sets.slots.len()
     }
 
+    /// Has all entries compared with the disk before they are used again.
+    pub(super) fn expire(&mut self) {
+        self.small.expire();
+        self.large.expire();
+        self.sets.expire();
+    }
+
     /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.small = ClockCache::new(self.small.cost_max);
@@ -201,7 +208,8 @@ struct ClockCache<T> {
 
 struct CacheSlot<T> {
     file: T,
-    checked_ms: u64,
+    /// Until when it is served without a look at the disk.
+    fresh_until_ms: u64,
     is_used: bool,
     cost: u64,
     path: Rc<[u8]>,
@@ -220,7 +228,7 @@ impl<T> ClockCache<T> {
             self.recent = *self.index.get(path)?;
         }
         let slot = &mut self.slots[self.recent];
-        if now_ms.saturating_sub(slot.checked_ms) >= FRESH_MS {
+        if now_ms >= slot.fresh_until_ms {
             return None;
         }
         // Only a hit counts as use: an entry that is merely compared with the disk may be evicted.
@@ -240,8 +248,12 @@ impl<T> ClockCache<T> {
 
     fn mark_fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&T> {
         let slot = &mut self.slots[*self.index.get(path)?];
-        slot.checked_ms = now_ms;
+        slot.fresh_until_ms = now_ms + FRESH_MS;
         Some(&slot.file)
+    }
+
+    fn expire(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.fresh_until_ms = 0);
     }
 
     fn insert(&mut self, path: &[u8], file: T, cost: u64, now_ms: u64) {
@@ -255,7 +267,8 @@ impl<T> ClockCache<T> {
         let path: Rc<[u8]> = Rc::from(path);
         self.index.insert(Rc::clone(&path), self.slots.len());
         self.cost += cost;
-        self.slots.push(CacheSlot { file, checked_ms: now_ms, is_used: false, cost, path });
+        let fresh_until_ms = now_ms + FRESH_MS;
+        self.slots.push(CacheSlot { file, fresh_until_ms, is_used: false, cost, path });
     }
 
     /// Ends after two rounds at the latest: the first one clears every mark.

@@ -182,6 +182,8 @@ struct Folder {
     open_files: OpenFiles,
     /// Those of all folders of a server.
     uploads: Arc<UploadQuotas>,
+    /// How often clients have put files here.
+    written: AtomicU64,
     hashing: Hashing,
     /// Representations that were made of files.
     made: MadeVariants,
@@ -265,6 +267,7 @@ impl Files {
             upload_pool: OnceLock::new(),
             open_files: OpenFiles::default(),
             uploads: Arc::default(),
+            written: AtomicU64::new(0),
             hashing,
             releases,
             trace: options.trace,
@@ -321,6 +324,7 @@ impl Files {
             return Err(self.respond_to_other(request));
         }
         worker::with(&self.folder, |worker| {
+            worker.follow_uploads(&self.folder);
             // Keys of the cache are canonical, so a path as sent that equals one is canonical too,
             // and needs no decoding.
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
@@ -404,6 +408,11 @@ impl Folder {
     fn upload_pool(&self) -> Option<&BlockingPool> {
         let new = || BlockingPool::new(self.threads, JOBS_MAX);
         (self.threads > 0).then(|| self.upload_pool.get_or_init(new))
+    }
+
+    /// Notes that a client has put a file here: all workers compare theirs with the disk.
+    fn note_written(&self) {
+        self.written.fetch_add(1, Ordering::Release);
     }
 
     /// Has a loaded file digested, if its tag awaits that.

@@ -115,7 +115,6 @@ impl From<Errno> for UploadFailure {
 #[derive(Debug)]
 pub struct FileUpload {
     files: Files,
-    key: String,
     /// `None` while a thread writes to it.
     part: Option<Box<PartFile>>,
 }
@@ -162,11 +161,7 @@ impl Files {
             PartFile::begin(&shared, new.map_or(root, Arc::new), &request, now).map(Box::new)
         });
         let part = begun.await.and_then(|begun| begun).map_err(failed)?;
-        let mut key = place.below().to_owned();
-        if let Some(name) = name {
-            key.push_str(&String::from_utf8_lossy(name));
-        }
-        Ok(FileUpload { files: self.clone(), key, part: Some(part) })
+        Ok(FileUpload { files: self.clone(), part: Some(part) })
     }
 }
 
@@ -208,9 +203,6 @@ impl FileUpload {
             Err(failure) => Err(failure),
         };
         let put = finished.map_err(|failure| failure.response(&folder))?;
-        // Its own responses on this connection show the new file at once; other workers compare
-        // theirs with the disk within a second.
-        worker::with(&folder, |worker| worker.cache.remove(self.key.as_bytes()));
         let status = if put.is_new { Status::CREATED } else { Status::NO_CONTENT };
         let mut response = FileResponse::new(status).with_headers(&folder.headers);
         if let Some(tag) = put.tag {

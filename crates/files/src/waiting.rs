@@ -44,6 +44,8 @@ struct LookupOutcome {
     /// When it began.
     began: Now,
     cached: Option<SeenVariants>,
+    /// How many files had been put there by then.
+    written: u64,
 }
 
 impl Lookup {
@@ -175,13 +177,13 @@ impl Lookup {
     /// thread-local.
     fn job(&self, now: Now) -> impl FnOnce() -> LookupOutcome + Send + 'static {
         let (folder, key) = (Arc::clone(&self.files.folder), self.key().to_vec());
-        let (root, cached) = worker::with(&folder, |worker| {
+        let (root, cached, written) = worker::with(&folder, |worker| {
             let cached = worker.cache.seen(&key);
-            ((worker.root(), worker.is_root_due(now)), cached)
+            ((worker.root(), worker.is_root_due(now)), cached, worker.written())
         });
         move || {
             let followed = find_following(root, &folder, &key, cached, now);
-            LookupOutcome { followed, began: now, cached }
+            LookupOutcome { followed, began: now, cached, written }
         }
     }
 
@@ -200,7 +202,8 @@ impl Lookup {
             let key = self.key();
             let outcome = match looked_up {
                 None => Err(Failure::WouldWait),
-                Some(LookupOutcome { followed, began, cached }) => {
+                Some(LookupOutcome { followed, began, cached, written }) => {
+                    worker.looked_before(written);
                     if followed.is_current {
                         worker.note_root(&folder, &followed.root, began);
                     }

@@ -1,6 +1,7 @@
 //! The state of one thread for a folder: its cache and its view of the root.
 
 use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use gustnado_tasks::Now;
@@ -29,6 +30,8 @@ pub(super) struct Worker {
     folder: Weak<Folder>,
     root: Arc<Root>,
     root_checked_ms: Option<u64>,
+    /// The folder's count of written files up to which the cache was compared with the disk.
+    written: u64,
     pub(super) cache: Cache,
 }
 
@@ -49,6 +52,7 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
         folder: Arc::downgrade(folder),
         root: Arc::clone(&folder.root),
         root_checked_ms: None,
+        written: folder.written.load(Ordering::Acquire),
         cache: Cache::new(folder.cache_bytes, folder.descriptors_max, folder.has_variants()),
     };
     // At the front: after a reload, the folder before it will soon get no more requests.
@@ -57,6 +61,28 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
 }
 
 impl Worker {
+    /// Has the cache compared with the disk if the server itself has written files since: whoever
+    /// is told that an upload is there gets it, whatever worker responds.
+    #[inline]
+    pub(super) fn follow_uploads(&mut self, folder: &Folder) {
+        let written = folder.written.load(Ordering::Acquire);
+        if self.written != written {
+            self.written = written;
+            self.cache.expire();
+        }
+    }
+
+    /// Returns the count that [`Worker::looked_before`] takes.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Notes that a lookup began when the count was `written`: what was written since, it may not
+    /// have seen.
+    pub(super) fn looked_before(&mut self, written: u64) {
+        self.written = self.written.min(written);
+    }
+
     /// Finds the file of `key`, a canonical path. A file has only one such path, so other spellings
     /// cannot flush the cache. Waits for the disk if necessary.
     pub(super) fn find(

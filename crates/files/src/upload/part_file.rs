@@ -183,10 +183,14 @@ impl PartFile {
             let _commit = quota.commits.lock().unwrap_or_else(PoisonError::into_inner);
             self.put(now)?
         };
+        self.folder.note_written();
         self.share.keep(replaced.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
         // The name itself has to last, too, before the client is told that it does.
         rustix::fs::fsync(&self.parent)?;
-        Ok(PutFile { is_new: replaced.is_none(), tag: self.tag() })
+        let put = PutFile { is_new: replaced.is_none(), tag: self.tag() };
+        // Whoever has looked meanwhile has not seen that tag.
+        self.folder.note_written();
+        Ok(put)
     }
 
     /// Returns the tag that responses with these very bytes have from now on; `None` if they will

@@ -19,6 +19,7 @@ on_every_server!(
     no_file_is_put_before_one_that_is_served,
     conditions_decide_which_file_is_replaced,
     the_tag_of_a_sent_file_stays_its_tag,
+    a_sent_file_is_there_whatever_worker_is_asked,
     a_form_sends_files,
     what_leads_elsewhere_is_refused,
     what_is_forbidden_is_neither_replaced_nor_told,
@@ -70,6 +71,40 @@ fn the_tag_of_a_sent_file_stays_its_tag(setup: Setup) {
 }
 
 /// A form with files, by their names and contents.
+fn a_sent_file_is_there_whatever_worker_is_asked(setup: Setup) {
+    let folder = Folder::new();
+    let mut config = setup.folder_config(&folder);
+    config.workers = 2;
+    config.routes.upload = true;
+    config.routes.upload_overwrite = true;
+    let server = Server::start(config);
+    let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for (round, size) in (0..9).zip([10, 10_000, 100_001].into_iter().cycle()) {
+        let body = noise(round, size);
+        let path = format!("/{size}/index.html");
+        if round < 3 {
+            folder.file(&path[1..], "before");
+        }
+        // Each worker has it, under both of its paths.
+        let kept: Vec<Vec<u8>> = clients
+            .iter_mut()
+            .flat_map(|client| [client.get(&path).body, client.get(&format!("/{size}/")).body])
+            .collect();
+        assert!(kept.iter().all(|found| *found != body));
+        let answer = put(&server, &path, "", &body);
+        assert_eq!(answer.status, 204);
+        for client in &mut clients {
+            for path in [&*path, &format!("/{size}/")] {
+                let found = client.get(path);
+                assert!(found.body == body, "{path}, round {round}");
+                if let Some(tag) = answer.field("etag") {
+                    assert_eq!(found.expect_field("etag"), tag, "{path}");
+                }
+            }
+        }
+    }
+}
+
 fn form(files: &[(&str, &str)]) -> String {
     let part = |(name, content): &(&str, &str)| {
         format!(
