@@ -143,6 +143,12 @@ fn a_location_within_others_is_served_as_by_nginx_or_not_at_all() {
             &["403", "403", "403", "200"],
         ),
         (
+            "location ~* ^/pub/.*\\.html$ { types { text/plain html; } } location /list/ { types { \
+             text/plain html; text/html txt; } }",
+            &["/pub/index.html", "/pub/", "/pub/a.txt", "/list/a/x.txt", "/index.html"],
+            &["404", "404", "200", "403", "200"],
+        ),
+        (
             "location /docs { return 301 /docs/; } location /docs/ { alias ROOT/pub/; }",
             &["/docs", "/docs/", "/docs/a.txt"],
             &["301", "200", "200"],

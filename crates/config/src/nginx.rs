@@ -23,6 +23,7 @@ mod settings;
 mod syntax;
 mod target;
 mod together;
+mod types;
 mod value;
 mod write;
 
@@ -129,6 +130,7 @@ pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport
         settings.trust(proxies);
     }
     if let Some(first) = http.first() {
+        scope.check_types(first, |_| true, &mut left);
         scope.finish(first, &mut left);
     }
     let mut servers: Vec<NginxServer> = Vec::new();

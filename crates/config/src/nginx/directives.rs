@@ -91,7 +91,6 @@ pub(super) const WITHOUT: &[&str] = &[
     "geo",
     "split_clients",
     "upstream",
-    "types",
     "autoindex_exact_size",
     "autoindex_format",
     "autoindex_localtime",

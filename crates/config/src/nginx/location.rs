@@ -20,13 +20,16 @@ pub(super) enum LocationMatcher {
 }
 
 impl LocationMatcher {
-    /// Returns whether what runs scripts may be at its paths.
-    fn may_be_page(&self) -> bool {
+    /// Returns whether a file with an ending may be at its paths.
+    fn may_end_in(&self, ending: &str) -> bool {
         let Self::Expression(patterns) = self else { return true };
-        let pages = ["/x.html", "/x.htm", "/x.shtml", "/x.xhtml", "/x.svg", "/x.xml"];
-        let is_one =
-            |pattern: &String| pages.iter().any(|page| is_matched(pattern, page.as_bytes()));
-        patterns.iter().any(is_one)
+        let ending = format!(".{ending}");
+        // What is before the ending is matched by what is before the end of the pattern.
+        let may_end = |pattern: &String| {
+            let mut ends = (0..pattern.len()).filter_map(|at| pattern.get(at..));
+            ends.any(|end| is_matched(end, ending.as_bytes()))
+        };
+        patterns.iter().any(may_end)
     }
 }
 
@@ -66,9 +69,7 @@ impl NginxLocation {
         for one in directive.block.iter().flatten() {
             scope.apply(one, left);
         }
-        if matcher.may_be_page() {
-            scope.check_types(directive, left);
-        }
+        scope.check_types(directive, |ending| matcher.may_end_in(ending), left);
         scope.finish(directive, left);
         if scope.pages != server.pages {
             left.add(directive, "pages for errors are those of the server: its own are left out");

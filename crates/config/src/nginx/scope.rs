@@ -10,6 +10,7 @@ use super::rewrites::NginxRewrite;
 use super::route_settings::{NginxRouteSettings, SettingsConclusion};
 use super::syntax::Directive;
 use super::target::is_page;
+use super::types::NginxTypes;
 use super::value::{Taken, seconds};
 use crate::headers::Headers;
 
@@ -29,6 +30,8 @@ pub(super) struct NginxScope {
     /// The value of `Cache-Control` by `expires`.
     pub(super) expires: Option<String>,
     pub(super) default_type: Option<String>,
+    /// What `types` says of files that a browser runs.
+    pub(super) types: NginxTypes,
     /// Pages for errors, by their paths beneath the root.
     pub(super) pages: Vec<(u16, String)>,
     pub(super) answer: Option<NginxAnswer>,
@@ -64,9 +67,9 @@ pub(super) enum NginxAnswer {
 impl NginxScope {
     /// Returns the scope of a location in this one.
     pub(super) fn inner(&self) -> Self {
-        let settings = self.settings.inner();
+        let (settings, types) = (self.settings.inner(), self.types.inner());
         let (answer, rewrites, alias) = (None, Vec::new(), None);
-        Self { has_own_headers: false, answer, rewrites, alias, settings, ..self.clone() }
+        Self { has_own_headers: false, answer, rewrites, alias, settings, types, ..self.clone() }
     }
 
     /// Returns whether it has responses that are no files.
@@ -133,18 +136,19 @@ impl NginxScope {
         (all, spa)
     }
 
-    /// Closes a server or a location with types of its own in which pages are none: in nginx these
-    /// are all that there are, and here a page runs its scripts.
+    /// Closes the scope if files would be run here that nginx shows as texts or lets be saved.
     ///
     /// - `of`: what has the directives.
-    pub(super) fn check_types(&mut self, of: &Directive, left: &mut LeftOuts) {
-        let mut all = of.block.iter().flatten().filter(|one| one.name == "types");
-        let has_html =
-            |one: &Directive| one.block.iter().flatten().any(|kind| kind.name == "text/html");
-        if !all.clone().any(has_html)
-            && let Some(one) = all.next_back()
-        {
-            self.close(one, "files have the types of the server, pages among them", left);
+    /// - `is_for`: whether it may be for files with an ending.
+    pub(super) fn check_types(
+        &mut self,
+        of: &Directive,
+        is_for: impl Fn(&str) -> bool,
+        left: &mut LeftOuts,
+    ) {
+        if !self.is_closed && self.types.runs_more(self.default_type.as_deref(), is_for) {
+            let of = self.types.own().unwrap_or(of).clone();
+            self.close(&of, "files have the types of the server, pages among them", left);
         }
     }
 
@@ -174,11 +178,17 @@ impl NginxScope {
             ("try_files", [files @ .., last]) => self.try_files(one, (files, last), left),
             ("satisfy", ["all"]) | ("access_log", ["off"]) => {}
             ("internal", []) => self.closed_for = ClosedFor::Requests,
+            ("types", _) => {
+                self.types.take(one);
+                left.add(one, "it has no counterpart: left out");
+            }
             ("return", args) => self.set_return(one, args, left),
             ("rewrite", args) => self.set_rewrite(one, args, left),
             ("include", [path]) => {
                 if !is_known_include(path) {
                     self.close(one, "the file cannot be read", left);
+                } else if path.ends_with("mime.types") {
+                    self.types.take(one);
                 }
             }
             ("access_log", _) => left.add(one, "--access-log names one file for all: left out"),

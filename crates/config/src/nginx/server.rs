@@ -84,7 +84,7 @@ impl NginxServer {
         if all.iter().any(|one| one.name == "ssl" && one.args() == ["on"]) {
             server.listeners.iter_mut().for_each(|one| one.has_tls = true);
         }
-        server.scope.check_types(directive, left);
+        server.scope.check_types(directive, |_| true, left);
         server.scope.finish(directive, left);
         // Locations inherit all of the server, also what is written behind them.
         for one in all.iter().filter(|one| one.name == "location") {

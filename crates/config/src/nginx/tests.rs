@@ -5,6 +5,7 @@ mod includes;
 mod listeners;
 mod nested;
 mod random;
+mod types;
 mod versions;
 
 use super::*;

@@ -220,28 +220,6 @@ fn a_page_for_errors_is_what_nginx_serves_at_its_path() {
 }
 
 #[test]
-fn files_that_nginx_shows_as_texts_are_no_pages() {
-    for (types, is_closed) in [
-        ("types { } default_type application/octet-stream;", true),
-        ("types { text/plain html txt; }", true),
-        ("types { text/javascript mjs; } types { text/html html; }", false),
-        ("default_type text/plain;", false),
-    ] {
-        let import = imported(&format!("server {{ root /srv; location /a/ {{ {types} }} }}"));
-        let site = parsed(&import).main;
-        let expected = if is_closed { "403 403 Forbidden" } else { "/srv/a/x" };
-        assert_eq!(served(&site, "/a/x"), expected, "{types}");
-        assert_eq!(served(&site, "/x"), "/srv/x", "{types}");
-        let import = imported(&format!("server {{ root /srv; {types} }}"));
-        let expected = if is_closed { "403 403 Forbidden" } else { "/srv/a/x" };
-        assert_eq!(served(&parsed(&import).main, "/a/x"), expected, "{types}");
-    }
-    let text =
-        "server { root /srv; location ~ \\.mjs$ { types { } default_type text/javascript; } }";
-    assert_eq!(served(&parsed(&imported(text)).main, "/a.mjs"), "/srv/a.mjs");
-}
-
-#[test]
 fn a_folder_whose_index_is_left_out_is_not_listed_in_its_place() {
     let of = |location: &str| {
         let import = imported(&format!("server {{ root /srv; autoindex on; {location} }}"));
