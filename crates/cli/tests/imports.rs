@@ -100,8 +100,9 @@ fn an_import_is_served_and_fails_closed() {
     }
 }
 
-/// Returns the status of each path that a server's directives lead to, and what was said of them.
-fn statuses(directives: &str, paths: &[&str]) -> (Vec<String>, String) {
+/// Serves what is imported of a configuration, and returns what was said of it. `ROOT` is a folder
+/// of files with secrets.
+fn served(text: &str) -> (tempfile::TempDir, Server, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().display().to_string();
     let files = ["index.html", "pub/index.html", "pub/a.txt", "pub/in/a.txt", "pub/plan.pdf"];
@@ -112,20 +113,26 @@ fn statuses(directives: &str, paths: &[&str]) -> (Vec<String>, String) {
         folder.path(),
         &[("users", "ann:$2y$05$f9dxuBAu/9BMC1P9MXb4oe7r5aV0TaHJz1Il82oAiymTgRlRs.hAO\n")],
     );
-    let text = format!("server {{ listen 127.0.0.1:8080; root {root}; {directives} }}");
     let from = path(folder.path(), "nginx.conf");
     fs::write(&from, text.replace("ROOT", &root)).expect("written");
     let to = path(folder.path(), "site.toml");
     let found = ended(&mut command(&["import", &from, "-o", &to]));
     assert_eq!(found.code, Some(0), "{found:?}");
     let server = Server::start(&["serve", &to]);
+    (folder, server, found.stderr)
+}
+
+/// Returns the status of each path that a server's directives lead to, and what was said of them.
+fn statuses(directives: &str, paths: &[&str]) -> (Vec<String>, String) {
+    let text = format!("server {{ listen 127.0.0.1:8080; root ROOT; {directives} }}");
+    let (_folder, server, said) = served(&text);
     let status = |path: &&str| {
         let answer = server.get(path);
         let status = status(&answer).to_owned();
         assert!(status == "200" || !answer.contains("secret"), "{path}: {answer}");
         status
     };
-    (paths.iter().map(status).collect(), found.stderr)
+    (paths.iter().map(status).collect(), said)
 }
 
 #[test]
@@ -187,6 +194,27 @@ fn expressions_and_look_ups_leave_nothing_readable_that_nginx_does_not_serve() {
     ] {
         let (found, said) = statuses(directives, paths);
         assert_eq!(found, expected, "{directives}\n{paths:?}\n{said}");
+    }
+}
+
+#[test]
+fn hosts_of_other_servers_get_no_files_of_the_default_one() {
+    let first = "server { listen 127.0.0.1:8080 default_server; server_name one.test; root ROOT; }";
+    let redirect = "server { listen 127.0.0.1:8080; server_name shop.test; return 301 \
+                    https://$host$request_uri; }";
+    let https = "server { listen 8443 ssl; server_name shop.test; ssl_certificate /none.pem; }";
+    let wider = "server { listen 8080; server_name shop.test; root ROOT; }";
+    for (others, code) in [
+        (redirect.to_owned(), "301"),
+        (format!("{redirect}\n{https}"), "301"),
+        (wider.to_owned(), "403"),
+    ] {
+        let (_folder, server, said) = served(&format!("{first}\n{others}"));
+        for (host, code) in [("shop.test", code), ("one.test", "200"), ("other.test", "200")] {
+            let fields = format!("Host: {host}\r\nConnection: close\r\n");
+            let answer = server.get_with("/index.html", &fields);
+            assert_eq!(status(&answer), code, "{others} {host}: {answer}\n{said}");
+        }
     }
 }
 

@@ -285,8 +285,18 @@ impl NginxServer {
     ///
     /// - `redirects`: what comes in clear is redirected, for all servers.
     pub(super) fn reach(&self, redirects: bool) -> BTreeSet<String> {
-        let counts = |one: &&ServerListener| one.has_tls || !(redirects && self.has_tls());
-        self.listeners.iter().filter(counts).map(ServerListener::reach).collect()
+        self.serving_listeners(redirects).map(ServerListener::reach).collect()
+    }
+
+    /// Returns the ports of those listeners, or the paths of sockets.
+    pub(super) fn ports(&self, redirects: bool) -> BTreeSet<String> {
+        let port = |one: &ServerListener| one.address.rsplit(':').next().map(str::to_owned);
+        self.serving_listeners(redirects).filter_map(port).collect()
+    }
+
+    fn serving_listeners(&self, redirects: bool) -> impl Iterator<Item = &ServerListener> {
+        let counts = move |one: &&ServerListener| one.has_tls || !(redirects && self.has_tls());
+        self.listeners.iter().filter(counts)
     }
 
     /// Returns whether it serves nothing.

@@ -73,6 +73,72 @@ fn hosts_without_a_server_get_that_of_nginx_or_none() {
     assert!(reasons(&import).contains("a server that was left out is for hosts without one: 403"));
 }
 
+/// Returns what the site of a host does for a path, or that of the main one.
+fn served_to(import: &NginxImport, host: &str) -> String {
+    let file = parsed(import);
+    let is_it = |site: &&SiteSpec| site.hosts.iter().any(|known| known == host);
+    served(file.sites.iter().find(is_it).unwrap_or(&file.main), "/x")
+}
+
+#[test]
+fn a_redirect_to_https_beside_servers_without_it_is_that_of_its_hosts() {
+    let shop = "server { listen 80; server_name shop.org; return 301 https://$host$request_uri; }";
+    let by_host = "server { listen 80; server_name shop.org; if ($host = shop.org) { return 301 \
+                   https://$host$request_uri; } return 404; }";
+    for redirect in [shop, by_host] {
+        let import = imported(&format!(
+            "server {{ listen 80 default_server; server_name a.org; root /a; }} {redirect} \
+             server {{ listen 443 ssl; server_name shop.org; ssl_certificate /c; root /s; }}"
+        ));
+        assert_eq!(listen_of(&import), ["0.0.0.0:80"], "{}", import.text);
+        let to = "301 https://shop.org/{rest}";
+        assert_eq!(served_to(&import, "shop.org"), to, "{}", import.text);
+        assert_eq!(served_to(&import, "other.org"), "/a/x", "{}", import.text);
+        let reasons = reasons(&import);
+        assert!(!reasons.contains("a redirect to https beside"), "{reasons}");
+    }
+    let unknown = "server { listen 80 default_server; return 301 https://$host$request_uri; }";
+    let import =
+        imported(&format!("server {{ listen 80; server_name a.org; root /a; }}\n{unknown}"));
+    assert_eq!(served_to(&import, "a.org"), "/a/x", "{}", import.text);
+    assert_eq!(served_to(&import, "other.org"), "403 403 Forbidden", "{}", import.text);
+    assert!(reasons(&import).contains("its target is not understood: 403"));
+}
+
+#[test]
+fn hosts_of_a_server_that_is_left_out_get_no_files_of_another_one() {
+    let main = "server { listen 80 default_server; listen 443 ssl default_server; ssl_certificate \
+                /c; server_name a.org; root /a; }";
+    for left_out in [
+        "server { listen 80; server_name b.org; root /b; }",
+        "server { listen 127.0.0.1:80; server_name b.org; root /b; }",
+        "server { listen 443 ssl; server_name b.org; ssl_certificate /b; root /b; }",
+        "server { listen 80; server_name b.org; return 301 https://$host$request_uri; }",
+        "server { listen 80; server_name b.org; if ($scheme = http) { return 301 \
+         https://$host$request_uri; } }",
+    ] {
+        let import = imported(&format!("{main} {left_out}"));
+        assert_eq!(listen_of(&import), ["0.0.0.0:80 tls=false", "0.0.0.0:443 tls"], "{left_out}");
+        assert_eq!(served_to(&import, "b.org"), "403 403 Forbidden", "{left_out}");
+        assert_eq!(served_to(&import, "other.org"), "/a/x", "{left_out}");
+        let reasons = reasons(&import);
+        assert!(reasons.contains("its hosts get 403"), "{left_out}: {reasons}");
+        assert!(!import.text.contains("\"/b\""), "{}", import.text);
+    }
+    // With nginx they reach the default server there.
+    let elsewhere = "server { listen 8080; server_name b.org a.org; root /b; }";
+    let import = imported(&format!("{main} {elsewhere}"));
+    assert_eq!(served_to(&import, "b.org"), "/a/x", "{}", import.text);
+    let pattern = "server { listen 80; server_name *.org; root /b; }";
+    let import = imported(&format!("{main} {pattern}"));
+    assert_eq!(served_to(&import, "a.org"), "/a/x", "{}", import.text);
+    assert_eq!(served_to(&import, "*.org"), "403 403 Forbidden", "{}", import.text);
+    let both = "server { listen 80; server_name b.org a.org; root /b; }";
+    let import = imported(&format!("{main} {both}"));
+    assert_eq!(served_to(&import, "a.org"), "/a/x", "{}", import.text);
+    assert_eq!(served_to(&import, "b.org"), "403 403 Forbidden", "{}", import.text);
+}
+
 #[test]
 fn options_of_an_address_and_repeated_names_are_no_mistakes() {
     let import = imported(
