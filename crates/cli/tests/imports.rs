@@ -219,6 +219,28 @@ fn hosts_of_other_servers_get_no_files_of_the_default_one() {
 }
 
 #[test]
+fn no_error_is_kept_for_as_long_as_files_are() {
+    let (_folder, server, said) = served(
+        "server { listen 127.0.0.1:8080; root ROOT; add_header X-Frame-Options DENY; location \
+         /pub/ { expires 1y; add_header Cache-Control \"public, immutable\"; add_header X-A a \
+         always; } location ~ \\.pdf$ { expires 1h; } }",
+    );
+    let year = "\r\nCache-Control: max-age=31536000, public, immutable\r\n";
+    for (path, code, parts, others) in [
+        ("/pub/a.txt", "200", &[year, "X-A: a"][..], &["X-Frame-Options"][..]),
+        ("/pub/plan.pdf", "200", &["Cache-Control: max-age=3600\r\n", "X-A: a"], &["immutable"]),
+        ("/pub/none.js", "404", &["X-A: a"], &["Cache-Control", "X-Frame-Options"]),
+        ("/index.html", "200", &["X-Frame-Options: DENY"], &["Cache-Control"]),
+        ("/none", "404", &[], &["X-Frame-Options", "Cache-Control"]),
+    ] {
+        let answer = server.get(path);
+        assert_eq!(status(&answer), code, "{path}: {answer}\n{said}");
+        assert!(parts.iter().all(|part| answer.contains(part)), "{path}: {answer}");
+        assert!(!others.iter().any(|part| answer.contains(part)), "{path}: {answer}");
+    }
+}
+
+#[test]
 fn an_import_goes_to_standard_output_and_replaces_nothing_unasked() {
     let folder = tempfile::tempdir().expect("a folder");
     let from = nginx(folder.path());

@@ -7,6 +7,7 @@
 
 mod caches;
 mod directives;
+mod fields;
 mod imported;
 mod limits;
 mod location;

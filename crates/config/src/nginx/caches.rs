@@ -1,10 +1,12 @@
 //! `Cache-Control`: by fields of a scope, and by rules for the endings that expressions are for.
 
+use super::fields::{CACHE_CONTROL, NginxField, RouteFields};
 use super::location::NginxLocation;
 use super::scope::NginxScope;
 use super::server::NginxServer;
 
-const CACHE_CONTROL: &str = "Cache-Control";
+/// The pattern of all files of a folder.
+const ALL: &str = "/**";
 /// The most endings of an expression that become rules.
 const ENDINGS_MAX: usize = 50;
 
@@ -18,15 +20,18 @@ pub(super) fn rules(
     is_strong: bool,
 ) -> Vec<(String, String)> {
     let mut rules = Vec::new();
-    if is_strong || scope.alias.is_some() {
-        return rules;
-    }
-    for location in server.locations.iter().filter(|one| one.serves_as(&server.scope)) {
+    let has_expressions = !is_strong && scope.alias.is_none();
+    let locations = server.locations.iter().filter(|_| has_expressions);
+    for location in locations.filter(|one| one.serves_as(&server.scope)) {
         let endings = location.expression().and_then(endings);
         if let (Some(endings), Some(value)) = (endings, location.scope.cache_control()) {
             let rule = |ending: &String| (format!("/**.{ending}"), value.clone());
             rules.extend(endings.iter().map(rule));
         }
+    }
+    // The first that matches counts. No other response of the folder may be kept by it.
+    if is_of_some(scope) {
+        rules.extend(scope.cache_control().map(|value| (ALL.to_owned(), value)));
     }
     rules
 }
@@ -43,17 +48,29 @@ pub(super) fn are_all_of(server: &NginxServer, location: &NginxLocation) -> bool
     !has_others && is_ruled && is_alike.is_dressed_as(root)
 }
 
-/// Returns the fields of a scope's responses.
-pub(super) fn headers_of(scope: &NginxScope) -> Vec<(String, String)> {
-    let mut headers = others_than_cache(scope);
-    headers.extend(scope.cache_control().map(|value| (CACHE_CONTROL.to_owned(), value)));
-    headers
+/// Returns the fields of a scope's responses. The files of a folder have `Cache-Control` by rules.
+pub(super) fn fields_of(scope: &NginxScope, is_folder: bool) -> RouteFields {
+    let (of_all, mut of_some): (Vec<NginxField>, Vec<_>) =
+        scope.headers.iter().cloned().partition(|field| field.is_always);
+    of_some.retain(|field| !field.is(CACHE_CONTROL));
+    let pair = |field: NginxField| (field.name, field.value);
+    let mut of_some: Vec<_> = of_some.into_iter().map(pair).collect();
+    if !is_folder && is_of_some(scope) {
+        of_some.extend(scope.cache_control().map(|value| (CACHE_CONTROL.to_owned(), value)));
+    }
+    RouteFields { of_all: of_all.into_iter().map(pair).collect(), of_some }
+}
+
+/// Returns whether `Cache-Control`, or a part of its value, is not that of all responses.
+fn is_of_some(scope: &NginxScope) -> bool {
+    let has_own = scope.headers.iter().any(|field| field.is(CACHE_CONTROL) && !field.is_always);
+    has_own || scope.expires.is_some()
 }
 
 /// Returns the fields of a scope, but for `Cache-Control`.
-fn others_than_cache(scope: &NginxScope) -> Vec<(String, String)> {
+fn others_than_cache(scope: &NginxScope) -> Vec<NginxField> {
     let mut others = scope.headers.clone();
-    others.retain(|(name, _)| !name.eq_ignore_ascii_case(CACHE_CONTROL));
+    others.retain(|field| !field.is(CACHE_CONTROL));
     others
 }
 

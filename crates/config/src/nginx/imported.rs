@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::fields::RouteFields;
 use super::value::SettingValue;
 
 /// Routes by their paths.
@@ -20,7 +21,7 @@ pub(super) enum ImportedAction {
 #[derive(Clone, Debug)]
 pub(super) struct ImportedRoute {
     pub(super) action: ImportedAction,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) fields: RouteFields,
     pub(super) listing: Option<bool>,
     pub(super) index: Option<Vec<String>>,
     pub(super) try_files: Vec<String>,
@@ -39,10 +40,10 @@ impl ImportedRoute {
         matches!(self.action, ImportedAction::Folder(_))
     }
 
-    pub(super) fn of(action: ImportedAction, headers: Vec<(String, String)>) -> Self {
+    pub(super) fn of(action: ImportedAction, fields: RouteFields) -> Self {
         Self {
             action,
-            headers,
+            fields,
             listing: None,
             index: None,
             try_files: Vec::new(),

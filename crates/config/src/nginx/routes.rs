@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gustnado_http::path::pattern::before_rest;
 
-use super::caches::headers_of;
+use super::caches::fields_of;
 use super::imported::{ImportedAction, ImportedRoute, ImportedRoutes};
 use super::location::{LocationMatcher, NginxLocation};
 use super::mounts::FolderMount;
@@ -339,8 +339,7 @@ impl RouteBuilding<'_> {
         if self.routes.contains_key(path) || self.is_of_folder(path) {
             return false;
         }
-        let headers = headers_of(scope);
-        let route = ImportedRoute::of(action, headers);
+        let route = ImportedRoute::of(action, fields_of(scope, false));
         self.routes.insert(path.to_owned(), route);
         true
     }
@@ -403,7 +402,7 @@ impl RouteBuilding<'_> {
             settings: scope.settings.lines(),
             cache: caches::rules(self.server, scope, is_strong),
             forbidden: if has_redirect { vec!["/".to_owned()] } else { Vec::new() },
-            ..ImportedRoute::of(ImportedAction::Folder(folder), headers_of(scope))
+            ..ImportedRoute::of(ImportedAction::Folder(folder), fields_of(scope, true))
         };
         self.routes.insert(path.to_owned(), route);
         self.folders.push(FolderMount { path: mount.to_owned(), is_strong, scope: scope.clone() });

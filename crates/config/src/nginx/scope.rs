@@ -6,13 +6,13 @@ use gustnado_http::status::Status;
 
 use super::LeftOuts;
 use super::directives::{HARMLESS, PARAMETERS, WITHOUT};
+use super::fields::{CACHE_CONTROL, NginxField};
 use super::rewrites::NginxRewrite;
 use super::route_settings::{NginxRouteSettings, SettingsConclusion};
 use super::syntax::Directive;
 use super::target::is_page;
 use super::types::NginxTypes;
 use super::value::{Taken, seconds};
-use crate::headers::Headers;
 
 /// What a server or a location says, with what it inherits.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct NginxScope {
     /// Where files are looked for; none is as usual.
     pub(super) try_files: Vec<String>,
     /// Fields of responses. A location with some of its own inherits none, as in nginx.
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: Vec<NginxField>,
     pub(super) has_own_headers: bool,
     /// The value of `Cache-Control` by `expires`.
     pub(super) expires: Option<String>,
@@ -111,8 +111,8 @@ impl NginxScope {
 
     /// Returns the value of `Cache-Control`: that of `expires`, then that of `add_header`.
     pub(super) fn cache_control(&self) -> Option<String> {
-        let is_it = |field: &&(String, String)| field.0.eq_ignore_ascii_case("Cache-Control");
-        let own = self.headers.iter().find(is_it).map(|(_, value)| value.as_str());
+        let own = self.headers.iter().find(|field| field.is(CACHE_CONTROL));
+        let own = own.map(|field| field.value.as_str());
         match (self.expires.as_deref(), own) {
             (Some(expires), Some(own)) => Some(format!("{expires}, {own}")),
             (one, other) => one.or(other).map(str::to_owned),
@@ -245,32 +245,18 @@ impl NginxScope {
     }
 
     fn add_header(&mut self, one: &Directive, (name, value): (&str, &str), left: &mut LeftOuts) {
-        const OWN: [&str; 8] = [
-            "Server",
-            "Date",
-            "Content-Type",
-            "Content-Range",
-            "ETag",
-            "Last-Modified",
-            "Accept-Ranges",
-            "Location",
-        ];
-        let mut field = Headers::default();
-        field.set(name, value);
-        let is_own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
-        if value.contains('$') || is_own || field.check().is_err() {
-            self.close(one, "a field with variables, or one that the server sets", left);
-            return;
-        }
+        let is_always = one.args.len() == 3;
+        let Some(field) = NginxField::of(name, value, is_always) else {
+            return self.close(one, "a field with variables, or one that the server sets", left);
+        };
         if !self.has_own_headers {
             self.headers.clear();
             self.has_own_headers = true;
         }
-        let is_same = |known: &(String, String)| known.0.eq_ignore_ascii_case(name);
-        if self.headers.iter().any(is_same) {
+        if self.headers.iter().any(|known| known.is(name)) {
             left.add(one, "a field is sent once: the first one counts");
         } else {
-            self.headers.push((name.to_owned(), value.to_owned()));
+            self.headers.push(field);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Imports of configurations as they are in use.
 
+mod fields;
 mod guards;
 mod includes;
 mod listeners;
@@ -60,6 +61,11 @@ fn served(site: &SiteSpec, path: &str) -> String {
     }
 }
 
+/// The rules for `Cache-Control` of a folder.
+fn rules_of(route: &RouteSpec) -> Vec<(&str, &str)> {
+    route.cache.iter().map(|rule| (&*rule.path, &*rule.value)).collect()
+}
+
 fn reasons(import: &NginxImport) -> String {
     import.left.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -116,7 +122,11 @@ fn of_laravel_the_files_are_served_and_no_program_is() {
         assert_eq!(served(&file.main, path), expected, "{path}\n{}", import.text);
     }
     assert!(!file.over_defaults().config.routes.hidden);
-    let headers: Vec<_> = file.main.routes[0].headers.iter().collect();
+    assert!(file.main.routes[0].headers.is_empty(), "{}", import.text);
+    let rule = &file.main.routes[0].header_rules[0];
+    assert!([200, 304].iter().all(|code| rule.statuses.iter().any(|one| one.has(*code))));
+    assert!(![400, 404, 500].iter().any(|code| rule.statuses.iter().any(|one| one.has(*code))));
+    let headers: Vec<_> = rule.set.iter().collect();
     assert_eq!(headers, [("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "SAMEORIGIN")]);
     let listen = &file.over_defaults().config.listen;
     assert_eq!(listen, &["0.0.0.0:80", "[::]:80 v6only"]);
@@ -183,8 +193,9 @@ fn of_wordpress_what_has_a_password_is_closed_and_programs_are_nowhere() {
     }
     assert_eq!(file.over_defaults().config.limit_body_bytes, 13 << 20);
     let of_static = file.main.routes.iter().find(|route| route.path == "/static");
-    let headers: Vec<_> = of_static.expect("a route").headers.iter().collect();
-    assert_eq!(headers, [("Cache-Control", "max-age=2592000")]);
+    let of_static = of_static.expect("a route");
+    assert_eq!(rules_of(of_static), [("/**", "max-age=2592000")]);
+    assert!(of_static.headers.is_empty() && of_static.header_rules.is_empty());
     let reasons = reasons(&import);
     let part =
         ": auth_basic_user_file /etc/nginx/htpasswd: no such file; what it stands in responds";
@@ -193,9 +204,10 @@ fn of_wordpress_what_has_a_password_is_closed_and_programs_are_nowhere() {
     let value = |name: &str| of_root.settings.iter().find(|one| one.name == name);
     assert_eq!(value("compress").expect("a setting").value, "gzip");
     assert_eq!(value("compress-types").expect("a setting").value, "text/html");
-    let rules: Vec<(&str, &str)> =
-        of_root.cache.iter().map(|rule| (&*rule.path, &*rule.value)).collect();
-    assert_eq!(rules[..2], [("/**.js", "max-age=315360000"), ("/**.css", "max-age=315360000")]);
+    assert_eq!(
+        rules_of(of_root)[..2],
+        [("/**.js", "max-age=315360000"), ("/**.css", "max-age=315360000")]
+    );
     assert!(!reasons.contains("location ~*"), "{reasons}");
 }
 
@@ -288,10 +300,8 @@ fn of_an_application_with_https_the_redirect_is_a_setting() {
     assert_eq!(value("cache-control").expect("a setting").value, "off");
     assert!(value("try-files").is_none(), "{}", import.text);
     let of_assets = file.main.routes.iter().find(|route| route.path == "/assets").expect("a route");
-    assert_eq!(
-        of_assets.headers.iter().collect::<Vec<_>>(),
-        [("Cache-Control", "max-age=31536000, public, immutable")]
-    );
+    assert_eq!(rules_of(of_assets), [("/**", "max-age=31536000, public, immutable")]);
+    assert!(of_assets.headers.is_empty(), "a 404 is not kept for a year: {}", import.text);
 }
 
 const PROXY: &str = r"

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::fields::STATUSES;
 use super::imported::{ImportedAction, ImportedRoute};
 use super::server::NginxServer;
 use super::settings::{GlobalSettings, push, text_of};
@@ -130,10 +131,31 @@ fn route(out: &mut String, prefix: &str, one: &ImportedRoute) {
             push(out, format_args!("\n[[{prefix}route.cache]]\npath = {path}\nvalue = {value}"));
         }
     }
-    if !one.headers.is_empty() {
+    fields(out, prefix, one);
+}
+
+fn fields(out: &mut String, prefix: &str, one: &ImportedRoute) {
+    let status = match one.action {
+        ImportedAction::Folder(_) => None,
+        ImportedAction::Redirect { status, .. } | ImportedAction::Text { status, .. } => {
+            Some(status)
+        }
+    };
+    let pair = |(name, value): &(String, String)| format!("{} = {}", quoted(name), text_of(value));
+    if !one.fields.of_some.is_empty() && status.is_none_or(|status| STATUSES.contains(&status)) {
+        push(out, format_args!("\n[[{prefix}route.header]]\nstatus = {STATUSES:?}"));
+        // What a response depends on is more than one of these.
+        let (added, set): (Vec<_>, Vec<_>) =
+            one.fields.of_some.iter().partition(|(name, _)| name.eq_ignore_ascii_case("Vary"));
+        for (key, all) in [("set", set), ("add", added)].iter().filter(|(_, all)| !all.is_empty()) {
+            let all: Vec<String> = all.iter().map(|field| pair(field)).collect();
+            push(out, format_args!("{key} = {{ {} }}", all.join(", ")));
+        }
+    }
+    if !one.fields.of_all.is_empty() {
         push(out, format_args!("\n[{prefix}route.headers]"));
-        for (name, value) in &one.headers {
-            push(out, format_args!("{} = {}", quoted(name), text_of(value)));
+        for field in &one.fields.of_all {
+            push(out, format_args!("{}", pair(field)));
         }
     }
 }
