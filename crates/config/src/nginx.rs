@@ -132,7 +132,7 @@ pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport
     }
     if let Some(first) = http.first() {
         scope.check_types(first, |_| true, &mut left);
-        scope.finish(first, &mut left);
+        scope.finish(first, &http, &mut left);
     }
     let mut servers: Vec<NginxServer> = Vec::new();
     for one in http.iter().filter(|one| one.name == "server") {

@@ -3,7 +3,6 @@
 /// Directives without a counterpart that change nothing about what is served, or to whom.
 pub(super) const HARMLESS: &[&str] = &[
     "aio",
-    "charset",
     "chunked_transfer_encoding",
     "client_body_buffer_size",
     "client_body_temp_path",
@@ -25,7 +24,6 @@ pub(super) const HARMLESS: &[&str] = &[
     "log_subrequest",
     "map_hash_bucket_size",
     "map_hash_max_size",
-    "max_ranges",
     "merge_slashes",
     "msie_padding",
     "open_file_cache",
@@ -83,6 +81,7 @@ pub(super) const WITHOUT: &[&str] = &[
     "limit_conn_status",
     "limit_conn_zone",
     "limit_rate_after",
+    "max_ranges",
     "limit_req",
     "limit_req_log_level",
     "limit_req_status",

@@ -70,7 +70,7 @@ impl NginxLocation {
             scope.apply(one, left);
         }
         scope.check_types(directive, |ending| matcher.may_end_in(ending), left);
-        scope.finish(directive, left);
+        scope.finish(directive, directive.block.as_deref().unwrap_or_default(), left);
         if scope.pages != server.pages {
             left.add(directive, "pages for errors are those of the server: its own are left out");
         }

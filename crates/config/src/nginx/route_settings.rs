@@ -5,7 +5,7 @@ use super::LeftOuts;
 use super::limits::NginxLimits;
 use super::real_ip::NginxRealIp;
 use super::syntax::Directive;
-use super::value::{NO_SUCH_VALUE, SettingValue, Taken, is_valid};
+use super::value::{NO_SUCH_VALUE, SettingValue, Taken, default_of, is_valid};
 use crate::networks::Networks;
 
 /// Settings of routes, with what is inherited of them.
@@ -25,6 +25,8 @@ pub(super) struct NginxRouteSettings {
     /// `on`, where compressed files are sent that lie beside others.
     precompressed: Option<&'static str>,
     write_rate: Option<String>,
+    /// What texts are declared with; empty is nothing.
+    charset: Option<String>,
     limits: NginxLimits,
 }
 
@@ -66,6 +68,11 @@ impl NginxRouteSettings {
         self.access_lines().is_empty()
     }
 
+    /// Returns what texts are declared with, if it is given.
+    pub(super) fn charset(&self) -> Option<&str> {
+        self.charset.as_deref()
+    }
+
     /// Returns the settings with their values.
     pub(super) fn lines(&self) -> Vec<(&'static str, SettingValue)> {
         let text = |text: &str| SettingValue::Text(text.to_owned());
@@ -80,6 +87,8 @@ impl NginxRouteSettings {
         }
         lines.extend(self.precompressed.map(|value| ("precompressed", text(value))));
         lines.extend(self.write_rate.iter().map(|rate| ("write-rate", text(rate))));
+        let charset = self.charset().filter(|one| !one.eq_ignore_ascii_case(default_of("charset")));
+        lines.extend(charset.map(|charset| ("charset", text(charset))));
         lines.extend(self.limits.lines());
         lines
     }
@@ -151,6 +160,9 @@ impl NginxRouteSettings {
             ("set_real_ip_from" | "real_ip_header" | "real_ip_recursive", _) => {
                 return self.real_ip.take(one);
             }
+            ("charset", [name]) if *name == "off" || is_valid("charset", name) => {
+                self.charset = Some(if *name == "off" { "" } else { name }.to_owned());
+            }
             ("limit_rate", ["0"]) => self.write_rate = None,
             ("limit_rate", [rate]) if is_valid("write-rate", &rate.to_ascii_lowercase()) => {
                 self.write_rate = Some(rate.to_ascii_lowercase());
@@ -158,7 +170,7 @@ impl NginxRouteSettings {
             (name, args) if name.starts_with("gzip") || name.ends_with("_static") => {
                 return self.take_compression(name, args);
             }
-            ("limit_rate", _) => return Taken::Noted(NO_SUCH_VALUE),
+            ("charset" | "limit_rate", _) => return Taken::Noted(NO_SUCH_VALUE),
             _ => return self.limits.take(one),
         }
         Taken::Yes

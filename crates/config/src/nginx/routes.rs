@@ -301,7 +301,7 @@ impl RouteBuilding<'_> {
     ) -> Option<ImportedAction> {
         Some(match answer {
             NginxAnswer::Text { status, text } => {
-                let kind = scope.default_type.clone().filter(|kind| kind.contains('/'));
+                let kind = scope.text_type();
                 let text = match (status, text.is_empty()) {
                     (204 | 205, _) => String::new(),
                     (400.., true) => format!("{status}"),

@@ -119,6 +119,18 @@ impl NginxScope {
         }
     }
 
+    /// Returns the type of a text, if it is given.
+    pub(super) fn text_type(&self) -> Option<String> {
+        let kind = self.default_type.as_ref().filter(|kind| kind.contains('/'))?;
+        let charset = self.settings.charset().filter(|charset| !charset.is_empty());
+        Some(match charset {
+            Some(charset) if kind.starts_with("text/") && !kind.contains(';') => {
+                format!("{kind}; charset={charset}")
+            }
+            _ => kind.clone(),
+        })
+    }
+
     /// Returns where the files of a folder are looked for, by their paths in it, and the page of an
     /// application: a fixed path that comes last.
     pub(super) fn try_files_beneath(&self, mount: &str) -> (Vec<String>, String) {
@@ -217,7 +229,8 @@ impl NginxScope {
     /// all of them were read.
     ///
     /// - `of`: what has the directives.
-    pub(super) fn finish(&mut self, of: &Directive, left: &mut LeftOuts) {
+    /// - `all`: the directives.
+    pub(super) fn finish(&mut self, of: &Directive, all: &[Directive], left: &mut LeftOuts) {
         match self.settings.conclusion() {
             SettingsConclusion::Open => {}
             SettingsConclusion::Unclear(why) if !self.is_closed => self.close(of, why, left),
@@ -227,6 +240,14 @@ impl NginxScope {
             self.closed_for = ClosedFor::All;
         }
         self.is_closed |= self.closed_for == ClosedFor::Requests;
+        let is_other = |one: &&Directive| {
+            one.name == "default_type" && one.args != ["application/octet-stream"]
+        };
+        // It is the type of a text.
+        let is_of_files = !self.is_closed && self.answer.is_none();
+        for one in all.iter().filter(|one| is_of_files && is_other(one)) {
+            left.add(one, "files without a known ending are application/octet-stream: left out");
+        }
     }
 
     /// Closes the scope by a directive.

@@ -85,7 +85,7 @@ impl NginxServer {
             server.listeners.iter_mut().for_each(|one| one.has_tls = true);
         }
         server.scope.check_types(directive, |_| true, left);
-        server.scope.finish(directive, left);
+        server.scope.finish(directive, directive.block.as_deref().unwrap_or_default(), left);
         // Locations inherit all of the server, also what is written behind them.
         for one in all.iter().filter(|one| one.name == "location") {
             server.locations.push(NginxLocation::read(one, &server.scope, left));

@@ -74,3 +74,36 @@ fn a_type_of_all_other_files_counts_for_a_table_that_is_inherited() {
     assert_eq!(served(&site, "/a/x"), CLOSED, "an image of SVG is a text");
     assert_eq!(served(&site, "/b/x"), "/srv/b/x");
 }
+
+#[test]
+fn what_texts_are_declared_with_is_taken_over_or_told() {
+    let import = imported(
+        "http { charset koi8-r; default_type text/plain; max_ranges 1; server { root /srv; \
+         location /utf/ { charset UTF-8; } location /none/ { charset off; } location /odd/ { \
+         charset $charset; } location /text/ { default_type text/html; return 200 x; } location \
+         /data/ { default_type application/json; return 200 x; } location /files/ { default_type \
+         application/octet-stream; limit_rate 1m; } } }",
+    );
+    let file = parsed(&import);
+    for (path, charset) in
+        [("/", Some("koi8-r")), ("/utf", None), ("/none", Some("")), ("/files", Some("koi8-r"))]
+    {
+        let mut routes = file.main.routes.iter();
+        let found = routes.find(|route| route.path == path);
+        let mut settings = found.iter().flat_map(|route| &route.settings);
+        let found = settings.find(|one| one.name == "charset").map(|one| one.value.clone());
+        assert_eq!(found.as_deref(), charset.map(std::ffi::OsStr::new), "{path}\n{}", import.text);
+    }
+    for kind in ["text/html; charset=koi8-r", "application/json"] {
+        assert!(import.text.contains(&format!("\ntype = \"{kind}\"\n")), "{}", import.text);
+    }
+    let all = reasons(&import);
+    for part in [
+        "default_type text/plain: files without a known ending are application/octet-stream",
+        "max_ranges 1: it has no counterpart: left out",
+        "charset $charset: its setting takes no such value: left out",
+    ] {
+        assert!(all.contains(part), "{part}\n{all}");
+    }
+    assert_eq!(import.left.len(), 3, "{all}");
+}
