@@ -241,6 +241,24 @@ fn no_error_is_kept_for_as_long_as_files_are() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_is_no_import_of_everything() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().display();
+    let text = format!("server {{ root {root};\nlocation /gone/ {{ root {root}/none; }} }}");
+    let (from, to) = (path(folder.path(), "nginx.conf"), path(folder.path(), "site.toml"));
+    fs::write(&from, text).expect("written");
+    let found = ended(&mut command(&["import", &from, "-o", &to]));
+    let line = format!("{from}:2: location /gone/: there is no folder {root}/none/gone here");
+    assert!(found.stderr.contains(&line), "{found:?}");
+    assert!(!found.stderr.contains("everything was taken over"), "{found:?}");
+    let checked = ended(&mut command(&["check", &to]));
+    assert!(checked.stderr.contains(&format!("{root}/none/gone")), "{checked:?}");
+    fs::create_dir_all(folder.path().join("none/gone")).expect("a folder");
+    let found = ended(&mut command(&["import", &from, "-o", &to, "--force"]));
+    assert!(found.stderr.contains("everything was taken over"), "{found:?}");
+}
+
+#[test]
 fn an_import_goes_to_standard_output_and_replaces_nothing_unasked() {
     let folder = tempfile::tempdir().expect("a folder");
     let from = nginx(folder.path());

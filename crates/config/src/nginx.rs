@@ -78,12 +78,31 @@ impl fmt::Display for LeftOut {
 
 /// What is left out, as it is found.
 #[derive(Default)]
-struct LeftOuts(Vec<LeftOut>);
+struct LeftOuts {
+    all: Vec<LeftOut>,
+    /// Folders that are served, each with what says so.
+    folders: Vec<(Directive, PathBuf)>,
+}
 
 impl LeftOuts {
     fn add(&mut self, directive: &Directive, why: &str) {
         let (place, why) = (directive.place.clone(), why.to_owned());
-        self.0.push(LeftOut { place, directive: directive.shown(), why });
+        self.all.push(LeftOut { place, directive: directive.shown(), why });
+    }
+
+    /// Returns all of it in the order of the files, with the folders that are not there: another
+    /// machine may have them.
+    fn settled(mut self, is_folder: &dyn Fn(&Path) -> bool) -> Vec<LeftOut> {
+        for (of, folder) in std::mem::take(&mut self.folders) {
+            if !is_folder(&folder) {
+                let shown = folder.display();
+                let why = format!("there is no folder {shown} here; without it no server starts");
+                self.add(&of, &why);
+            }
+        }
+        self.all.sort_by_key(|one| (Arc::clone(&one.place.file), one.place.line));
+        self.all.dedup();
+        self.all
     }
 }
 
@@ -94,7 +113,7 @@ impl LeftOuts {
 pub fn import_file(path: &Path) -> Result<NginxImport, String> {
     let read = |path: &Path| read_text(path, usize::MAX);
     let text = read(path).map_err(|why| format!("{}: {why}", path.display()))?;
-    import(path, &text, &read)
+    imported(path, &text, &read, &Path::is_dir)
 }
 
 /// Imports a configuration of nginx.
@@ -105,6 +124,16 @@ pub fn import_file(path: &Path) -> Result<NginxImport, String> {
 /// # Errors
 /// It is not in nginx's syntax: the place, and why.
 pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport, String> {
+    imported(path, text, read, &|_| true)
+}
+
+/// - `is_folder`: returns whether a folder is there, which a server needs to start.
+fn imported(
+    path: &Path,
+    text: &str,
+    read: ReadFile<'_>,
+    is_folder: &dyn Fn(&Path) -> bool,
+) -> Result<NginxImport, String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut files =
         IncludedFiles { folder, read, files: 0, directives: 0, left: LeftOuts::default() };
@@ -153,12 +182,7 @@ pub fn import(path: &Path, text: &str, read: ReadFile<'_>) -> Result<NginxImport
         Some(first) => checked(text, first, &mut left),
         None => text,
     };
-    left.0.sort_by(|one, other| {
-        let key = |one: &LeftOut| (Arc::clone(&one.place.file), one.place.line);
-        key(one).cmp(&key(other))
-    });
-    left.0.dedup();
-    Ok(NginxImport { text, left: left.0 })
+    Ok(NginxImport { text, left: left.settled(is_folder) })
 }
 
 /// Returns a file, or the one that closes everything if it cannot be read.

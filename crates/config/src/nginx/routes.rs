@@ -393,6 +393,7 @@ impl RouteBuilding<'_> {
         if has_redirect {
             left.add(of, OF_FOLDER);
         }
+        left.folders.push((Directive { block: None, ..of.clone() }, folder.clone()));
         let (try_files, spa) = scope.try_files_beneath(mount);
         let route = ImportedRoute {
             listing: scope.listing,

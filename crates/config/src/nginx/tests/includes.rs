@@ -56,3 +56,18 @@ fn what_cannot_be_listed_closes_what_it_stands_in_and_what_is_not_there_does_not
     let import = import_file(&folder.path().join("nginx.conf")).expect("it is read");
     assert!(reasons(&import).contains("include loop/*.conf: the file cannot be read: left out"));
 }
+
+#[test]
+fn a_folder_that_is_not_there_is_told_by_its_location() {
+    let text = "server { root /srv;\nlocation /a/ { root /none; }\nlocation /d/ { alias \
+                /b/; }\nlocation /c/ { autoindex on; } }";
+    let is_folder = |path: &Path| !path.starts_with("/none") && !path.starts_with("/b");
+    let read = |_: &Path| Err("no such file".to_owned());
+    let found = super::super::imported(Path::new("/n.conf"), text, &read, &is_folder);
+    let expected = [
+        "/n.conf:2: location /a/: there is no folder /none/a here; without it no server starts",
+        "/n.conf:3: location /d/: there is no folder /b/ here; without it no server starts",
+    ];
+    assert_eq!(reasons(&found.expect("it is read")).lines().collect::<Vec<_>>(), expected);
+    assert!(imported(text).left.is_empty(), "the disk is not looked at");
+}

@@ -181,9 +181,9 @@ fn what_closes_all_is_told() {
     let mut left = LeftOuts::default();
     let well = "server-name = \"x\"\n".to_owned();
     assert_eq!(checked(well.clone(), &all[0], &mut left), well);
-    assert!(left.0.is_empty());
+    assert!(left.all.is_empty());
     assert_eq!(checked("frobnicate = 1\n".to_owned(), &all[0], &mut left), CLOSED);
-    let told = left.0[0].to_string();
+    let told = left.all[0].to_string();
     assert!(told.starts_with("/n.conf:1: events: what was made of all is not well"), "{told}");
     assert!(told.contains("frobnicate"), "{told}");
 }
