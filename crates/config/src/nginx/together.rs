@@ -6,7 +6,7 @@ use super::LeftOuts;
 use super::scope::{NginxAnswer, NginxScope};
 use super::server::{NginxServer, ServerListener};
 use super::settings::GlobalSettings;
-use crate::file_settings::FilePlace;
+use super::syntax::Directive;
 
 /// The servers that are served together.
 pub(super) struct ImportedServers {
@@ -123,13 +123,13 @@ fn share_options(servers: &mut [NginxServer]) {
     }
 }
 
-/// Returns where the server for unknown hosts stands, by the reach of each listener.
-fn defaults(servers: &[NginxServer]) -> BTreeMap<String, FilePlace> {
+/// Returns the server for unknown hosts, by the reach of each listener. A line may have several.
+fn defaults(servers: &[NginxServer]) -> BTreeMap<String, Directive> {
     let mut defaults = BTreeMap::new();
     for is_named in [true, false] {
         for server in servers {
             for one in server.listeners.iter().filter(|one| one.is_default || !is_named) {
-                defaults.entry(one.reach()).or_insert_with(|| server.directive.place.clone());
+                defaults.entry(one.reach()).or_insert_with(|| server.directive.clone());
             }
         }
     }
@@ -150,7 +150,7 @@ impl ServerGroup {
     fn of(
         servers: Vec<NginxServer>,
         redirects: bool,
-        defaults: &BTreeMap<String, FilePlace>,
+        defaults: &BTreeMap<String, Directive>,
         left: &mut LeftOuts,
     ) -> Option<Self> {
         let first = first_of(&servers)?;
@@ -172,7 +172,7 @@ impl ServerGroup {
             }
         }
         let is_main = |one: &NginxServer| {
-            reach.iter().all(|listener| defaults.get(listener) == Some(&one.directive.place))
+            reach.iter().all(|listener| defaults.get(listener) == Some(&one.directive))
         };
         if let Some(at) = others.iter().position(is_main) {
             return Some(Self { main: others.remove(at), others, closed });

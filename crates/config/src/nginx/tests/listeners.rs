@@ -71,6 +71,13 @@ fn hosts_without_a_server_get_that_of_nginx_or_none() {
     let of_sites: Vec<_> = file.sites.iter().map(|site| served(site, "/x")).collect();
     assert_eq!(of_sites, ["/a/x", "/b/x"]);
     assert!(reasons(&import).contains("a server that was left out is for hosts without one: 403"));
+    // Both stand on the same line.
+    let import = imported(
+        "server { listen 80; server_name a.org; root /a; } server { listen 80 default_server; \
+         return 444; }",
+    );
+    assert_eq!(served_to(&import, "other.org"), "403 403", "{}", import.text);
+    assert_eq!(served_to(&import, "a.org"), "/a/x", "{}", import.text);
 }
 
 /// Returns what the site of a host does for a path, or that of the main one.
