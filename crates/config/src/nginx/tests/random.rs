@@ -73,6 +73,16 @@ const WORDS: &[&str] = &[
     "^/a/b$",
     "autoindex",
     "on",
+    "types { text/plain html; }",
+    "charset",
+    "default_type",
+    "koi8-r",
+    "text/html",
+    "Vary",
+    "Cache-Control",
+    "always",
+    "Via",
+    "*.org",
 ];
 
 fn words() -> impl Strategy<Value = String> {
