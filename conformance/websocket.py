@@ -134,7 +134,11 @@ class Ways:
                 process.wait()
 
         stack.callback(end)
-        await_port(process, str(command[0]), port)
+        try:
+            await_port(process, str(command[0]), port)
+        except SystemExit as error:
+            said = (self.folder / f"{port}.log").read_text()
+            raise SystemExit(f"{error}: {said[-500:]}") from None
 
     def missing(self, way: str) -> str:
         """The program that a way needs and that is not there."""
@@ -192,6 +196,9 @@ def run_all(asked: argparse.Namespace, results: dict[str, dict[str, dict]]) -> N
                 found = play(asked.wstest.absolute(), url, asked.cases.split(","), folder,
                              asked.time)
             results.setdefault(way, {}).update(found)
+            # (A way takes ten minutes: one that fails must not cost those before it.)
+            if asked.results:
+                asked.results.write_text(json.dumps(results))
             for case, of in in_order(found):
                 if not is_good(of):
                     print(f"failed: {way}: {case}: {of['behavior']}, close {of['behaviorClose']}")
@@ -216,8 +223,6 @@ def main() -> int:
     kept = asked.results
     results = json.loads(kept.read_text()) if kept and kept.exists() else {}
     run_all(asked, results)
-    if kept:
-        kept.write_text(json.dumps(results))
     if asked.report:
         version = autobahn.version(asked.wstest, "?")
         write(asked.report, results, version)
