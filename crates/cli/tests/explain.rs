@@ -150,6 +150,27 @@ fn what_leads_elsewhere_is_told_step_by_step() {
 }
 
 #[test]
+fn a_page_that_another_route_guards_is_told_to_be_none() {
+    let place = tempfile::tempdir().expect("a folder");
+    for (name, text) in [
+        ("dist/private.html", "secret"),
+        (
+            "site.toml",
+            "root = \"./dist\"\nclean-urls = true\n\
+             [[route]]\npath = \"/private.html\"\nanswer = \"no\"\nstatus = 403\n",
+        ),
+    ] {
+        fs::create_dir_all(place.path().join("dist")).expect("a folder");
+        fs::write(place.path().join(name), text).expect("written");
+    }
+    let found = explained(place.path(), &["GET http://a.org/private"]);
+    let looked = lines(&found, "looked for");
+    let expected = "/private.html: another route responds to that path, and so not there";
+    assert_eq!(looked, ["/private: not there", expected], "{}", found.stdout);
+    assert_eq!(lines(&found, "response")[0], "404 Not Found", "{}", found.stdout);
+}
+
+#[test]
 fn a_file_of_a_former_release_is_found_where_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
     for (release, script) in [("20260101", "main.1f2c3b4a.js"), ("20260102", "main.9f8c7b6a.js")] {

@@ -11,6 +11,10 @@ pub(super) fn is_path_pattern(text: &str) -> bool {
 ///
 /// The time is bounded by the product of both lengths, whatever they hold.
 pub fn path_matches(pattern: &str, path: &[u8]) -> bool {
+    let literal = pattern.find('*').unwrap_or(pattern.len());
+    if !path.starts_with(&pattern.as_bytes()[..literal]) {
+        return false;
+    }
     // `ends[at]`: what is behind of the pattern so far may end before byte `at` of the path.
     let mut ends = vec![false; path.len() + 1];
     ends[0] = true;

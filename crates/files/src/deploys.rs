@@ -26,19 +26,24 @@ impl Folder {
     /// Returns what a key leads to: a canonical path, or that of the application's page.
     ///
     /// - `check`: refuses paths that are not served.
+    /// - `check_other`: refuses files at other paths than that of the request.
     /// - `locate`: finds an entry by its path below the root.
     pub(super) fn target(
         &self,
         key: &[u8],
-        check: impl Fn(&FilePath) -> Result<(), Failure>,
+        (check, check_other): (
+            impl Fn(&FilePath) -> Result<(), Failure>,
+            impl Fn(&[u8]) -> Result<(), Failure>,
+        ),
         locate: impl Fn(&[u8]) -> Result<Located, Failure>,
     ) -> Result<Target, Failure> {
         if key != spa::KEY {
             let path = path::decode(key, self.settings.hidden)?;
             check(&path)?;
-            return self.rules.target(path, locate);
+            return self.rules.target(path, check_other, locate);
         }
         let relative = self.settings.spa.as_bytes().to_vec();
+        check_other(&relative)?;
         let located = locate(&relative)?;
         if located.kind() != FileType::RegularFile {
             return Err(Failure::Disk(Errno::NOENT));

@@ -169,7 +169,8 @@ struct Folder {
     failed: AtomicU64,
     threads: usize,
     wait: Duration,
-    /// What no archive and no listing has, as other routes respond to its paths.
+    /// What no archive and no listing has and no other path leads to, as other routes respond to
+    /// its paths.
     elsewhere: Vec<String>,
     archives_max: u64,
     /// Where an archive keeps what it cannot hold in memory.

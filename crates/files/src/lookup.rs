@@ -15,9 +15,10 @@ use super::error::Failure;
 use super::open_folder::OpenFolder;
 use super::path::FilePath;
 use super::resolve::{Identity, Root};
+use super::shown::is_elsewhere;
 use super::stamp::Stamp;
 use super::target::{Moved, Target, TargetFile};
-use super::trace::TracedLookup;
+use super::trace::{TracedLookup, TriedEntry};
 use super::variants::{SeenVariants, Siblings, VariantSet};
 use super::{Folder, made};
 
@@ -99,7 +100,15 @@ fn find_in(
         if !is_forbidden(&folder.settings.forbidden, relative, names_directory) {
             return Ok(());
         }
-        traced.forbidden(relative);
+        traced.left_out(relative, TriedEntry::Forbidden);
+        Err(Failure::Disk(Errno::NOENT))
+    };
+    // Nor is what another route responds to, by any path but its own: it may be guarded there.
+    let check_other = |relative: &[u8]| {
+        if !is_elsewhere(&folder.elsewhere, relative, false) {
+            return Ok(());
+        }
+        traced.left_out(relative, TriedEntry::OtherRoute);
         Err(Failure::Disk(Errno::NOENT))
     };
     let locate = |relative: &[u8]| {
@@ -115,7 +124,7 @@ fn find_in(
         outcome
     };
     let check_path = |path: &FilePath| check(&path.relative, path.names_directory);
-    let target = folder.target(key, check_path, locate);
+    let target = folder.target(key, (check_path, check_other), locate);
     traced.target(&target);
     let file = match target? {
         Target::File(file) => file,

@@ -31,7 +31,8 @@ pub struct FileOptions {
     /// Where the steps of lookups are noted; `None`, as on a server that serves, is nowhere.
     pub trace: Option<LookupTrace>,
     /// Patterns of paths below the folder's own that are not served from it, so that no archive and
-    /// no listing has what lies there: see [`gustnado_config::path_matches`].
+    /// no listing has what lies there, and no other path leads to it: see
+    /// [`gustnado_config::path_matches`].
     pub elsewhere: Vec<String>,
     /// Archives of folders that are made at once, on the whole server.
     pub archives_max: u64,

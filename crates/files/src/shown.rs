@@ -1,4 +1,5 @@
-//! What listings and archives show of a folder: what a request could get from it.
+//! What a request could get from a folder: listings and archives show that, and no file is found in
+//! place of another one that is guarded by a route.
 
 use gustnado_config::{is_forbidden, path_matches};
 
@@ -40,11 +41,18 @@ impl ShownEntries {
         if is_forbidden(false) || is_folder && is_forbidden(true) {
             return true;
         }
-        if self.elsewhere.is_empty() {
-            return false;
-        }
-        let end: &[u8] = if is_folder { b"/" } else { b"" };
-        let path = [b"/", relative, end].concat();
-        self.elsewhere.iter().any(|pattern| path_matches(pattern, &path))
+        is_elsewhere(&self.elsewhere, relative, is_folder)
     }
+}
+
+/// Returns whether another route responds to the path of a file, or to that of a folder.
+///
+/// - `elsewhere`: patterns of paths that are not served from the folder.
+pub(super) fn is_elsewhere(elsewhere: &[String], relative: &[u8], is_folder: bool) -> bool {
+    if elsewhere.is_empty() {
+        return false;
+    }
+    let end: &[u8] = if is_folder { b"/" } else { b"" };
+    let path = [b"/", relative, end].concat();
+    elsewhere.iter().any(|pattern| path_matches(pattern, &path))
 }

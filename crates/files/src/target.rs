@@ -80,6 +80,7 @@ impl PathRules {
 
     /// Returns what a path leads to.
     ///
+    /// - `check_other`: refuses files at other paths than this one.
     /// - `locate`: finds an entry by its path below the root.
     ///
     /// # Errors
@@ -87,24 +88,26 @@ impl PathRules {
     pub(super) fn target(
         &self,
         path: FilePath,
+        check_other: impl Fn(&[u8]) -> Result<(), Failure>,
         locate: impl Fn(&[u8]) -> Result<Located, Failure>,
     ) -> Result<Target, Failure> {
-        self.target_among(&self.attempts, path, locate)
+        self.target_among(&self.attempts, path, check_other, locate)
     }
 
     /// Returns whether a new file would be found by a path that leads to another file now.
     ///
     /// - `relative`: where it would be, below the root.
-    /// - `locate`: as for [`PathRules::target`].
+    /// - `check_other`, `locate`: as for [`PathRules::target`].
     pub(super) fn would_shadow(
         &self,
         relative: &[u8],
+        check_other: impl Fn(&[u8]) -> Result<(), Failure>,
         locate: impl Fn(&[u8]) -> Result<Located, Failure>,
     ) -> bool {
         let leads_to_file = |attempts: &[TryFile], path: &[u8]| {
             [false, true].into_iter().any(|names_directory| {
                 let path = FilePath { relative: path.to_vec(), names_directory };
-                let target = self.target_among(attempts, path, &locate);
+                let target = self.target_among(attempts, path, &check_other, &locate);
                 // (Where a page stands for all that is missing, every new file is in its place.)
                 matches!(target, Ok(Target::File(file)) if !file.is_fallback)
             })
@@ -126,7 +129,10 @@ impl PathRules {
                 TryFile::Folder => {
                     let (folder, name) = parted(relative);
                     let place = self.index.iter().position(|index| index == name);
-                    let is_there = |index: &Vec<u8>| locate(&within(folder, index)).is_ok();
+                    let is_there = |index: &Vec<u8>| {
+                        let path = within(folder, index);
+                        check_other(&path).is_ok() && locate(&path).is_ok()
+                    };
                     match place.map(|place| (&self.index[..place], &self.index[place + 1..])) {
                         Some((_, worse)) if worse.iter().any(is_there) => return true,
                         Some((better, _)) if !better.iter().any(is_there) => Some(folder),
@@ -143,9 +149,11 @@ impl PathRules {
         &self,
         attempts: &[TryFile],
         path: FilePath,
+        check_other: impl Fn(&[u8]) -> Result<(), Failure>,
         locate: impl Fn(&[u8]) -> Result<Located, Failure>,
     ) -> Result<Target, Failure> {
         let FilePath { relative, names_directory } = path;
+        let locate_other = |other: &[u8]| check_other(other).and_then(|()| locate(other));
         // Its own entry is looked for once, whether a file or a folder is wanted.
         let (mut own, mut outcome) = (None, Failure::Disk(Errno::NOENT));
         for attempt in attempts {
@@ -153,7 +161,7 @@ impl PathRules {
                 TryFile::NotFound => break,
                 TryFile::Fixed(fixed) => {
                     let relative = fixed.clone().into_bytes();
-                    file(relative, true, &locate).map(|file| file.map(Target::File))
+                    file(relative, true, locate_other).map(|file| file.map(Target::File))
                 }
                 TryFile::Beside(suffix) if suffix.is_empty() => {
                     let located = own.take().unwrap_or_else(|| locate(&relative));
@@ -162,19 +170,24 @@ impl PathRules {
                             own = Some(Ok(located));
                             Ok(None)
                         }
-                        Ok(located) => self.own_file(located, &relative, names_directory, &locate),
+                        Ok(located) => {
+                            let path = (&*relative, names_directory);
+                            self.own_file(located, path, &check_other, &locate)
+                        }
                         Err(failure) => {
                             own = Some(Err(failure));
                             Err(failure)
                         }
                     }
                 }
-                TryFile::Beside(suffix) => self.beside(suffix, &relative, names_directory, &locate),
+                TryFile::Beside(suffix) => {
+                    self.beside(suffix, &relative, names_directory, locate_other)
+                }
                 TryFile::Folder => {
                     let located = own.take().unwrap_or_else(|| locate(&relative));
                     match located {
                         Ok(located) if located.kind() == FileType::Directory => {
-                            self.folder(located, &relative, names_directory, &locate)
+                            self.folder(located, &relative, names_directory, locate_other)
                         }
                         Ok(_) => Err(Failure::Disk(Errno::NOTDIR)),
                         Err(failure) => Err(failure),
@@ -195,15 +208,16 @@ impl PathRules {
     fn own_file(
         &self,
         located: Located,
-        relative: &[u8],
-        names_directory: bool,
+        (relative, names_directory): (&[u8], bool),
+        check_other: impl Fn(&[u8]) -> Result<(), Failure>,
         locate: impl Fn(&[u8]) -> Result<Located, Failure>,
     ) -> Result<Option<Target>, Failure> {
         if names_directory {
             match self.slash {
                 TrailingSlash::Add => return Err(Failure::Disk(Errno::NOTDIR)),
                 TrailingSlash::Remove => return Ok(Some(Target::Moved(Moved::WithoutSlash))),
-                TrailingSlash::Ignore => {}
+                // The file's own path has no slash.
+                TrailingSlash::Ignore => check_other(relative)?,
             }
         } else if self.has_clean_urls
             && let Some(moved) = self.cleaned(relative, locate)?

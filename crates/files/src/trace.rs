@@ -72,6 +72,8 @@ pub enum TriedEntry {
     Nothing,
     /// A name of the setting `forbidden`.
     Forbidden,
+    /// A file that is not at the path of the request, and whose own path is another route's.
+    OtherRoute,
     /// The system does not let the server see it.
     Denied,
     /// It cannot be read.
@@ -157,9 +159,8 @@ impl<'f> TracedLookup<'f> {
         });
     }
 
-    /// Notes that a path is forbidden.
-    pub(super) fn forbidden(&self, relative: &[u8]) {
-        let found = TriedEntry::Forbidden;
+    /// Notes why a path is not looked for.
+    pub(super) fn left_out(&self, relative: &[u8], found: TriedEntry) {
         self.note(|| LookupStep::Tried { relative: text(relative), found });
     }
 

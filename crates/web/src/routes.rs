@@ -87,6 +87,9 @@ pub struct Route {
     pub any: Option<Handler>,
     #[doc(hidden)]
     pub folder: Option<PathBuf>,
+    /// The path that it sends clients to who GET its own, if it does nothing else.
+    #[doc(hidden)]
+    pub leads_to: Option<String>,
     #[doc(hidden)]
     pub tuning: RouteTuning,
     #[doc(hidden)]

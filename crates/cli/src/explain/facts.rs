@@ -178,6 +178,7 @@ fn entry(found: TriedEntry) -> &'static str {
         TriedEntry::Folder => "a folder",
         TriedEntry::Other => "neither a file nor a folder",
         TriedEntry::Forbidden => "forbidden, and so not there",
+        TriedEntry::OtherRoute => "another route responds to that path, and so not there",
         TriedEntry::Denied => "the server may not read it",
         TriedEntry::Unreadable => "it cannot be read",
         TriedEntry::Nothing => "not there",

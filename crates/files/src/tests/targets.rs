@@ -216,7 +216,7 @@ fn an_index_is_found_by_its_name_where_a_page_has_its_folders() {
 fn shadowing<'n>(scene: &Scene, names: &[&'n str]) -> Vec<&'n str> {
     let folder = &scene.files.folder;
     let locate = |path: &[u8]| folder.root.locate(path).map_err(Failure::Disk);
-    let shadows = |name: &&&str| folder.rules.would_shadow(name.as_bytes(), locate);
+    let shadows = |name: &&&str| folder.rules.would_shadow(name.as_bytes(), |_| Ok(()), locate);
     names.iter().filter(shadows).copied().collect()
 }
 

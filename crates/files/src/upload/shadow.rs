@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use crate::Folder;
 use crate::error::Failure;
 use crate::resolve::{Located, Root};
+use crate::shown::is_elsewhere;
 use crate::variants::original_of;
 
 /// Returns whether a new file would change what is served at the path of another one: as its
@@ -21,6 +22,10 @@ pub(super) fn would_shadow(folder: &Folder, root: &Root, relative: &[u8], now: N
         }
         root.locate(path).map_err(Failure::Disk)
     };
+    let check_other = |path: &[u8]| {
+        let is_other = is_elsewhere(&folder.elsewhere, path, false);
+        if is_other { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
+    };
     let is_file =
         |path: &[u8]| locate(path).is_ok_and(|located| located.kind() == FileType::RegularFile);
     let has_siblings = folder.settings.precompressed != Precompressed::Off;
@@ -29,7 +34,7 @@ pub(super) fn would_shadow(folder: &Folder, root: &Root, relative: &[u8], now: N
         others.iter().any(|other| other.locate(relative).is_ok())
     };
     has_siblings && original_of(relative).is_some_and(is_file)
-        || folder.rules.would_shadow(relative, locate)
+        || folder.rules.would_shadow(relative, check_other, locate)
         || folder.keeps_file(relative) && is_former()
 }
 

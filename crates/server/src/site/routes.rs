@@ -7,6 +7,7 @@ use gustnado_config::config_file::{
     ConfigFile, PLAIN, Rewrite, RouteAction, RouteSpec, SiteSpec, Template,
 };
 use gustnado_config::{CacheRule, FileSetting, HeaderRule, Headers, RouteTuning};
+use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
 use crate::Server;
@@ -78,7 +79,8 @@ fn routes(site: &SiteSpec) -> Routes {
             RouteAction::Redirect { .. } | RouteAction::Text { .. } => {
                 let tuning = tuning(&spec.settings, &[], &spec.header_rules);
                 let preload = spec.preload.clone();
-                let handled = Route { tuning, preload, ..handled(spec) };
+                let leads_to = leads_to(spec);
+                let handled = Route { leads_to, tuning, preload, ..handled(spec) };
                 routes.route(&spec.path, handled.merge_slashes(spec.merge_slashes))
             }
         };
@@ -129,6 +131,15 @@ fn handled(spec: &RouteSpec) -> Route {
         route = route.any(handler);
     }
     route
+}
+
+/// Returns the path that a redirect always leads to.
+fn leads_to(spec: &RouteSpec) -> Option<String> {
+    let RouteAction::Redirect { to, .. } = &spec.action else { return None };
+    let redirects_pages = spec.methods.is_empty() || spec.methods.contains(&Method::Get);
+    let path =
+        Some(to.to_string()).filter(|to| to.starts_with('/') && !to.contains(['{', '?', '#']));
+    path.filter(|_| redirects_pages)
 }
 
 /// Returns a handler for several methods that reads no body.

@@ -192,10 +192,7 @@ impl EndpointWrapper {
         let upload_bytes_max = settings.upload.then_some(settings.upload_bytes_max);
         check_cache(&settings.cache)?;
         let mut options = FileOptions { settings, ..build.files.clone() };
-        // (Archives are made of listed folders alone.)
-        if options.lists() {
-            options.elsewhere = self.paths.below(base);
-        }
+        options.elsewhere = self.paths.below(base, &options.settings.index);
         let opened = build.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         // A folder runs no handler of the program: it is not counted.
