@@ -24,6 +24,7 @@ use super::error::Failure;
 use super::lookup::new_root;
 use super::path::{FilePathError, check_segment, decode};
 use super::response::FileResponse;
+use super::shown::is_elsewhere;
 use super::{Files, Folder, Mounted, worker};
 
 use part_file::{PartFile, PutFile};
@@ -243,7 +244,10 @@ fn relative(
         relative.extend_from_slice(name);
     }
     // Before anything that would tell what is there.
-    if is_forbidden(&folder.settings.forbidden, &relative, false) {
+    // (The path of a request was found to be none of another route; that of a name was not.)
+    if is_forbidden(&folder.settings.forbidden, &relative, false)
+        || name.is_some() && is_elsewhere(&folder.elsewhere, &relative, false)
+    {
         return Err(FilePathError::Refused.into());
     }
     match name {

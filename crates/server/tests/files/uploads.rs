@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::config::{Config, Precompressed, RouteSettings};
-use gustnado::{Routes, route};
+use gustnado::{Request, Routes, Status, route};
 
 use crate::harness::client::request;
 use crate::harness::folder::noise;
@@ -23,6 +23,7 @@ on_every_server!(
     a_form_sends_files,
     what_leads_elsewhere_is_refused,
     what_is_forbidden_is_neither_replaced_nor_told,
+    no_form_replaces_what_another_route_guards,
     a_file_that_does_not_come_whole_leaves_nothing,
     files_are_taken_within_their_bounds,
     a_quota_is_the_folders_and_has_what_is_under_way,
@@ -294,6 +295,34 @@ fn what_is_forbidden_is_neither_replaced_nor_told(setup: Setup) {
     assert_eq!(names(&folder, ""), ["internal", "x.php"]);
     assert_eq!(names(&folder, "internal"), ["a"]);
     assert_eq!(fs::read(folder.path("x.php")).expect("there"), b"operator's");
+}
+
+fn no_form_replaces_what_another_route_guards(setup: Setup) {
+    let folder = Folder::new();
+    for name in ["guarded.txt", "ann/secret.txt", "open.txt"] {
+        folder.file(name, "operator's");
+    }
+    let refuse = |_: &Request| (Status::FORBIDDEN, "not for you");
+    let routes = Routes::new()
+        .root(folder.root())
+        .get("/guarded.txt", refuse)
+        .get("/none.txt", refuse)
+        .get("/{user}/secret.txt", refuse)
+        .tune(|settings| (settings.upload, settings.upload_overwrite) = (true, true));
+    let server = Server::routes(setup.config(), routes);
+    for (place, name) in [("/", "guarded.txt"), ("/", "none.txt"), ("/ann/", "secret.txt")] {
+        let sent = put(&server, &format!("{place}{name}"), "", b"x");
+        assert_eq!(sent.status, 405, "{name}");
+        assert_eq!(post(&server, place, "", &form(&[(name, "x")])).status, 404, "{name}");
+    }
+    // What comes before it in the form is taken.
+    let both = form(&[("open.txt", "new"), ("guarded.txt", "x")]);
+    assert_eq!(post(&server, "/", "", &both).status, 404);
+    assert_eq!(fs::read(folder.path("open.txt")).expect("there"), b"new");
+    for name in ["guarded.txt", "ann/secret.txt"] {
+        assert_eq!(fs::read(folder.path(name)).expect("there"), b"operator's", "{name}");
+    }
+    assert_eq!(names(&folder, ""), ["ann", "guarded.txt", "open.txt"]);
 }
 
 /// Returns the bytes of a file below the root that is not in its place, if this process writes one:
