@@ -14,8 +14,9 @@ use super::error::Failure;
 use super::path::{self, FilePath};
 use super::resolve::Located;
 use super::response::FileResponse;
+use super::shown::{is_elsewhere, is_index_elsewhere};
 use super::stamp::Seen;
-use super::target::{Target, TargetFile};
+use super::target::{Target, TargetFile, parted};
 use super::{Folder, spa};
 
 /// The text of the 404 page where the page of an application is missing itself.
@@ -23,6 +24,16 @@ const NO_PAGE: &str = "The page of this application is not in its folder. It is 
     and is index.html without a name.";
 
 impl Folder {
+    /// Returns whether a file is not found by another path than its own, as another route responds
+    /// to that.
+    pub(super) fn is_guarded(&self, relative: &[u8]) -> bool {
+        let (_, name) = parted(relative);
+        if self.settings.index.iter().any(|index| index.as_bytes() == name) {
+            return is_index_elsewhere(&self.elsewhere, relative);
+        }
+        is_elsewhere(&self.elsewhere, relative, false)
+    }
+
     /// Returns what a key leads to: a canonical path, or that of the application's page.
     ///
     /// - `check`: refuses paths that are not served.

@@ -15,7 +15,6 @@ use super::error::Failure;
 use super::open_folder::OpenFolder;
 use super::path::FilePath;
 use super::resolve::{Identity, Root};
-use super::shown::is_elsewhere;
 use super::stamp::Stamp;
 use super::target::{Moved, Target, TargetFile};
 use super::trace::{TracedLookup, TriedEntry};
@@ -105,7 +104,7 @@ fn find_in(
     };
     // Nor is what another route responds to, by any path but its own: it may be guarded there.
     let check_other = |relative: &[u8]| {
-        if !is_elsewhere(&folder.elsewhere, relative, false) {
+        if !folder.is_guarded(relative) {
             return Ok(());
         }
         traced.left_out(relative, TriedEntry::OtherRoute);

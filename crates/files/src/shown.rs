@@ -56,3 +56,11 @@ pub(super) fn is_elsewhere(elsewhere: &[String], relative: &[u8], is_folder: boo
     let path = [b"/", relative, end].concat();
     elsewhere.iter().any(|pattern| path_matches(pattern, &path))
 }
+
+/// Returns whether another route guards the index of a folder. A named part at the end of a route's
+/// path, as in `/{page}`, matches an index only by chance, and leaves `/` to the folder.
+pub(super) fn is_index_elsewhere(elsewhere: &[String], relative: &[u8]) -> bool {
+    let path = || [b"/", relative].concat();
+    let mut guards = elsewhere.iter().filter(|pattern| !pattern.ends_with("/*"));
+    guards.any(|pattern| path_matches(pattern, &path()))
+}

@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use crate::Folder;
 use crate::error::Failure;
 use crate::resolve::{Located, Root};
-use crate::shown::is_elsewhere;
 use crate::variants::original_of;
 
 /// Returns whether a new file would change what is served at the path of another one: as its
@@ -23,8 +22,7 @@ pub(super) fn would_shadow(folder: &Folder, root: &Root, relative: &[u8], now: N
         root.locate(path).map_err(Failure::Disk)
     };
     let check_other = |path: &[u8]| {
-        let is_other = is_elsewhere(&folder.elsewhere, path, false);
-        if is_other { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
+        if folder.is_guarded(path) { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
     };
     let is_file =
         |path: &[u8]| locate(path).is_ok_and(|located| located.kind() == FileType::RegularFile);

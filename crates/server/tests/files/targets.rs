@@ -12,6 +12,7 @@ on_every_server!(
     a_fallback_is_served_for_every_path,
     no_folder_is_a_way_around_the_route_that_guards_its_index,
     no_path_leads_to_a_page_that_another_route_guards,
+    a_named_part_at_the_end_guards_no_index,
     what_is_guarded_makes_room_for_the_next_place,
     the_page_of_an_application_may_be_guarded,
     a_redirect_from_its_name_does_not_guard_an_index,
@@ -141,6 +142,24 @@ fn no_path_leads_to_a_page_that_another_route_guards(setup: Setup) {
     let slash = |settings: &mut RouteSettings| settings.trailing_slash = TrailingSlash::Ignore;
     let server = guarded(setup, &folder, slash);
     assert_statuses(&server, &[("/guard.html/", 404), ("/guard.html", 403), ("/about.html/", 200)]);
+}
+
+fn a_named_part_at_the_end_guards_no_index(setup: Setup) {
+    let folder = site();
+    folder.file("private/index.html", "secret");
+    let page = |_: &Request| "a page";
+    let routes = Routes::new()
+        .root(folder.root())
+        .get("/{page}", page)
+        .get("/docs/{page}", page)
+        .get("/private/{*rest}", |_: &Request| (Status::FORBIDDEN, "not for you"));
+    let mut config = setup.config();
+    config.routes.trailing_slash = TrailingSlash::Ignore;
+    let server = Server::routes(config, routes);
+    assert_eq!(server.get("/").text(), "front page");
+    assert_eq!(server.get("/index.html").text(), "a page");
+    assert_eq!(server.get("/about.html").text(), "a page");
+    assert_statuses(&server, &[("/docs/", 200), ("/private/", 403)]);
 }
 
 fn what_is_guarded_makes_room_for_the_next_place(setup: Setup) {
