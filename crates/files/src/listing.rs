@@ -64,10 +64,13 @@ pub(super) fn respond(
         permit: None,
     };
     // Not cacheable: files come and go without a sign that a cache could check.
-    let response = FileResponse::new(Status::OK)
+    let mut response = FileResponse::new(Status::OK)
         .with(HeaderId::ContentType, content_type)
         .with(HeaderId::CacheControl, b"no-cache")
         .with(HeaderId::Vary, b"Accept");
+    if query.format == ListingFormat::Html {
+        response.put(HeaderId::ContentSecurityPolicy, page::POLICY);
+    }
     let content = Pieces::new(listing, folder.pool().cloned(), folder.wait);
     let content = FileContent::Pieces(Box::new(content));
     FileResponse { content, ..response.with_headers_of_content(&folder.headers, &Fields::new()) }

@@ -11,6 +11,11 @@ use super::query::{Order, SortBy};
 use super::text::{escaped, push_link, rfc3339, size};
 use crate::content_type::ContentType;
 
+/// What a browser may do with a page: show it, with the pictures of a README, and send its form.
+/// Names and READMEs are what others have written, so no script runs, come what may.
+pub(super) const POLICY: &[u8] = b"default-src 'none'; style-src 'unsafe-inline'; \
+    img-src 'self'; form-action 'self'; base-uri 'none'";
+
 const STYLE: &str = include_str!("page.css");
 
 /// The icons, each drawn once and used by its letter. They are lines of 24 by 24.

@@ -36,6 +36,7 @@ fn a_listing_is_sent_by_every_protocol(setup: Setup) {
         let answer = client.get("/sub/?sort=size");
         assert_eq!(answer.status, 200);
         assert_eq!(answer.field("cache-control"), Some("no-cache"));
+        assert!(answer.expect_field("content-security-policy").starts_with("default-src 'none';"));
         let text = answer.text();
         let places = ["href=\"deep/\"", "href=\"new%0Aline%20%FF\"", "href=\"b.txt\""];
         let places = places.map(|link| text.find(link).expect("each entry has a link"));
@@ -49,7 +50,14 @@ fn a_listing_is_sent_by_every_protocol(setup: Setup) {
     assert!(
         json.text().contains("\"name\":\"b.txt\",\"href\":\"b.txt\",\"type\":\"file\",\"size\":12")
     );
+    assert_eq!(json.field("content-security-policy"), None);
     assert_eq!(client.get("/sub/%00/").status, 404);
+    // That of the site would forbid the page its own style.
+    let mut config = setup.folder_config(&folder);
+    config.routes.listing = Listing::On;
+    "default-src 'self'".clone_into(&mut config.routes.access.csp);
+    let answer = Server::start(config).get("/sub/");
+    assert!(answer.expect_field("content-security-policy").contains("style-src 'unsafe-inline'"));
 }
 
 fn a_listing_tells_nothing_of_what_other_routes_guard(setup: Setup) {
