@@ -54,8 +54,8 @@ pub(super) struct BodyRequest {
 pub(super) enum BodyUse {
     /// Read whole for a handler, within its route's limits.
     Whole(RouteOptions),
-    /// Read and discarded, to get to the next request.
-    Nothing,
+    /// Read and discarded within them, to get to the next request.
+    Nothing(RouteOptions),
 }
 
 /// The outcome of reading a body.
@@ -125,7 +125,7 @@ impl Conn {
         let mut limits = self.app.limits;
         let (store, options) = match request.body {
             BodyUse::Whole(options) => (Some(self.body_store(&options)), options),
-            BodyUse::Nothing => (None, RouteOptions::default()),
+            BodyUse::Nothing(options) => (None, options),
         };
         limits.body_bytes_max = options.limit_body_bytes.unwrap_or(limits.body_bytes_max);
         let bytes_max = limits.body_bytes_max;
@@ -176,7 +176,9 @@ impl Conn {
                 }
                 Ok(false) if memory.has_room(&decoder, &self.app) => {}
                 Ok(false) => return Ok(BodyOutcome::Refused(Status::SERVICE_UNAVAILABLE)),
-                Err(Status::CONTENT_TOO_LARGE) if store.is_none() => {
+                Err(Status::CONTENT_TOO_LARGE)
+                    if store.is_none() && bytes_max > UNWANTED_BYTES_MAX =>
+                {
                     return Ok(BodyOutcome::Skipped);
                 }
                 Err(status) => {

@@ -25,18 +25,19 @@ impl Conn {
     /// Responds from a folder that is mounted at a path, once the body of the request was read.
     ///
     /// - `path`: returns the canonical path of the request.
+    /// - `options`: those of its route.
     #[expect(clippy::inline_always, reason = "as a call it costs each file instructions")]
     #[inline(always)]
     pub(super) fn respond_from_mount<'p>(
         &self,
         (files, at, path): (&Files, usize, impl FnOnce() -> Option<CanonicalPath<'p>>),
-        table: &Arc<RouteTable>,
+        (table, options): (&Arc<RouteTable>, &RouteOptions),
         received: &mut ReceivedRequest<'_>,
         turn: &TurnContext,
         out: &mut SendBuf,
     ) -> ResponseProgress {
         if received.has_body_ahead() {
-            return ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing));
+            return ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing(*options)));
         }
         let place = path().map(|path| Mounted { path, at });
         self.respond_from_folder((files, place.as_ref()), table, received, turn, out)

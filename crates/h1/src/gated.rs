@@ -40,10 +40,11 @@ impl Conn {
                     self.run(runnable, routed, received, turn, out, context)
                 }
                 EndpointKind::Files { files, mounted_at } => {
-                    let RoutedRequest { cache, table, request, .. } = routed;
+                    let RoutedRequest { cache, table, endpoint, request } = routed;
                     let path = || request.parts().path().ok();
                     let mount = (&**files, *mounted_at, path);
-                    let progress = self.respond_from_mount(mount, table, received, turn, out);
+                    let from = (table, &endpoint.options);
+                    let progress = self.respond_from_mount(mount, from, received, turn, out);
                     request.put_back(&cache.used);
                     progress
                 }

@@ -20,6 +20,7 @@ use super::respond::write_short;
 use super::unread::Unread;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_web::error_page::error_page;
+use gustnado_web::routes::RouteOptions;
 
 /// The first request in the unread bytes.
 pub(super) enum BufferedRequest {
@@ -68,7 +69,8 @@ impl Conn {
         self.socket.begin_response(now_ms);
         if let Err(wait_ms) = self.socket.admit(now_ms) {
             self.unread = rest;
-            let request = BodyRequest { head, bytes, body: BodyUse::Nothing };
+            let body = BodyUse::Nothing(RouteOptions::default());
+            let request = BodyRequest { head, bytes, body };
             self.requests = self.requests.saturating_add(1);
             self.open_exchange(Some(&request.head), &request.bytes);
             return BufferedRequest::TooMany(Box::new(request), wait_ms);

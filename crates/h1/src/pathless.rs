@@ -18,7 +18,7 @@ use super::route::RoutedRequest;
 use gustnado_web::error_page::error_page;
 use gustnado_web::request::Request;
 use gustnado_web::route_cache::RouteCache;
-use gustnado_web::routes::EndpointKind;
+use gustnado_web::routes::{EndpointKind, RouteOptions};
 
 impl Conn {
     /// Responds to a request without a path.
@@ -84,7 +84,8 @@ impl Conn {
             // server itself opens no tunnels.
             Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
             _ if received.has_body_ahead() => {
-                return ResponseProgress::BodyFirst(received.put_off(BodyUse::Nothing));
+                let unwanted = BodyUse::Nothing(RouteOptions::default());
+                return ResponseProgress::BodyFirst(received.put_off(unwanted));
             }
             _ => (Status::NO_CONTENT, received.body.end()),
         };

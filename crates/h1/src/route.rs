@@ -113,7 +113,8 @@ impl Conn {
         match &endpoint.kind {
             EndpointKind::Files { files, mounted_at } => {
                 let path = || path.or_else(|| CanonicalPath::of(view.path()).ok());
-                self.respond_from_mount((&**files, *mounted_at, path), table, received, turn, out)
+                let from = (table, &endpoint.options);
+                self.respond_from_mount((&**files, *mounted_at, path), from, received, turn, out)
             }
             EndpointKind::Gated(gated) => {
                 note_step(endpoint.options.label);
@@ -164,8 +165,8 @@ impl Conn {
                 if !reads_body && self.is_discarded_behind(received.head, options, goes_on) {
                     return self.run_before_body(&**handler, routed, received, turn, out);
                 }
-                let body = if *reads_body { BodyUse::Whole(*options) } else { BodyUse::Nothing };
-                ResponseProgress::BodyFirst(received.put_off(body))
+                let body = if *reads_body { BodyUse::Whole } else { BodyUse::Nothing };
+                ResponseProgress::BodyFirst(received.put_off(body(*options)))
             }
             Runnable::Inline(handler) => {
                 let WholeBody { bytes, trailers } = received.take_content();

@@ -46,6 +46,8 @@ impl Http2Conn {
                 let routed = Routed { table, options, reads_body, request };
                 self.run(runnable, routed, cache, received, app, context);
             }
+            (Passage::Open, EndpointKind::Files { .. })
+                if self.refuses_body(received, options, app) => {}
             (Passage::Open, EndpointKind::Files { files, mounted_at }) => {
                 let path = request.parts().path().ok();
                 let place = path.map(|path| Mounted { path, at: *mounted_at });

@@ -135,7 +135,9 @@ impl Http2Conn {
         if !view.form().has_path() {
             return self.respond_pathless(received, table, app, context);
         }
-        if let Some(files) = &table.only_folder {
+        if let Some(files) = &table.only_folder
+            && !received.has_body_ahead()
+        {
             return self.respond_from_folder((files, None), table, received, app);
         }
         RouteCache::with(&app.tables, |cache| {
@@ -165,6 +167,9 @@ impl Http2Conn {
         };
         match &endpoint.kind {
             EndpointKind::Files { files, mounted_at } => {
+                if self.refuses_body(received, &endpoint.options, app) {
+                    return;
+                }
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at: *mounted_at });
                 self.respond_from_folder((files, place.as_ref()), table, received, app);
@@ -219,6 +224,7 @@ impl Http2Conn {
             Runnable::Inline(_) if received.has_body_ahead() && routed.reads_body => {
                 self.gather(received, routed.options, app);
             }
+            Runnable::Inline(_) if self.refuses_body(received, routed.options, app) => {}
             Runnable::Inline(handler) => {
                 let (body, trailers) = received.body.take().unwrap_or_default();
                 routed.request.set_whole_body(body, trailers);
@@ -281,14 +287,10 @@ impl Http2Conn {
 
     /// Waits for the whole body of a request, unless it announces too long a one.
     fn gather(&mut self, received: &mut Received<'_>, options: &RouteOptions, app: &App) {
-        let bytes_max = options.limit_body_bytes.unwrap_or(app.limits.body_bytes_max);
-        if matches!(received.head.framing(), Framing::Length(length) if length > bytes_max) {
-            self.note_announced(received, bytes_max, app);
-            return self.write_refusal(&mut received.reply, Status::CONTENT_TOO_LARGE, app);
-        }
-        if !self.has_room_for(received, app) {
+        if self.refuses_body(received, options, app) || !self.has_room_for(received, app) {
             return;
         }
+        let bytes_max = options.limit_body_bytes.unwrap_or(app.limits.body_bytes_max);
         let spool = options.spools_bodies().then(|| Arc::clone(&app.tables.build.spool));
         let in_force = Arc::clone(&self.app);
         let gathered = Gathered::new(in_force, received.head, received.bytes, bytes_max, spool);
@@ -305,13 +307,34 @@ impl Http2Conn {
         }
     }
 
-    /// Reports a body that is announced to be too long.
-    #[cold]
-    pub(super) fn note_announced(&self, received: &Received<'_>, bytes_max: u64, app: &App) {
-        if let Framing::Length(length) = received.head.framing() {
-            let target = received.view().target();
-            app.note_size(self.requests, Limit::BodyBytes, (bytes_max, length), target);
+    /// Refuses a request whose body is announced to be longer than its route lets it be. Returns
+    /// whether it did.
+    #[inline]
+    pub(super) fn refuses_body(
+        &mut self,
+        received: &mut Received<'_>,
+        options: &RouteOptions,
+        app: &App,
+    ) -> bool {
+        received.has_body_ahead() && self.refuses_length(received, options, app)
+    }
+
+    #[inline(never)] // Most requests have no body.
+    fn refuses_length(
+        &mut self,
+        received: &mut Received<'_>,
+        options: &RouteOptions,
+        app: &App,
+    ) -> bool {
+        let Framing::Length(length) = received.head.framing() else { return false };
+        let bytes_max = options.limit_body_bytes.unwrap_or(app.limits.body_bytes_max);
+        if length <= bytes_max {
+            return false;
         }
+        let target = received.view().target();
+        app.note_size(self.requests, Limit::BodyBytes, (bytes_max, length), target);
+        self.write_refusal(&mut received.reply, Status::CONTENT_TOO_LARGE, app);
+        true
     }
 
     /// Returns where a request came from, as its handler may ask.
@@ -349,6 +372,9 @@ impl Http2Conn {
             EndpointKind::Files { .. } => false,
         });
         if is_taken {
+            return;
+        }
+        if self.refuses_body(received, &RouteOptions::default(), app) {
             return;
         }
         let status = match received.head.method() {

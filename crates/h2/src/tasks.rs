@@ -8,7 +8,6 @@ use bytes::Bytes;
 use gustnado_app::app::App;
 use gustnado_files::Files;
 use gustnado_http::h2::{ErrorCode, StreamId};
-use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
 use gustnado_tasks::{contained, note_step, spawn};
 use gustnado_web::handler::{HandlerFuture, RunningHandler, TaskFn};
@@ -36,12 +35,7 @@ impl Http2Conn {
     ) {
         let bytes_max = options.limit_body_bytes.unwrap_or(app.limits.body_bytes_max);
         let is_ahead = received.has_body_ahead();
-        let length = received.head.framing();
-        if is_ahead && matches!(length, Framing::Length(length) if length > bytes_max) {
-            self.note_announced(received, bytes_max, app);
-            return self.write_refusal(&mut received.reply, Status::CONTENT_TOO_LARGE, app);
-        }
-        if !self.has_room_for(received, app) {
+        if self.refuses_body(received, options, app) || !self.has_room_for(received, app) {
             return;
         }
         // Looked up here: the task of the handler is another one than the connection's.

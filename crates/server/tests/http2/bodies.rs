@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gustnado::config::Config;
+use gustnado::site::SiteFile;
 use gustnado::task::sleep;
 use gustnado::{Request, Response, Routes, Server as Builder};
 use gustnado_http::h2::ErrorCode;
@@ -11,7 +12,7 @@ use gustnado_http::h2::frame::{flag, kind};
 use crate::harness::folder::noise;
 use crate::harness::http2::heads::literal;
 use crate::harness::http2::{Http2Client, frame_of};
-use crate::harness::{Server, Setup};
+use crate::harness::{Folder, Server, Setup};
 use crate::in_clear;
 
 on_every_server!(
@@ -19,6 +20,7 @@ on_every_server!(
     a_body_in_any_pieces_comes_back,
     a_large_body_flows_while_it_is_read,
     a_body_above_the_limit_is_refused,
+    the_limit_of_a_route_is_for_actions_that_read_no_body,
     a_wrong_length_is_a_stream_error,
     a_body_that_nobody_reads_stops_at_its_window,
     an_answer_before_the_end_of_the_body_stops_it,
@@ -90,6 +92,40 @@ fn a_body_above_the_limit_is_refused(setup: Setup) {
         assert_eq!(client.answer(id).status, 413, "{target}: sent");
         assert_eq!(client.ask("/").text(), "here", "the connection goes on");
     }
+}
+
+fn the_limit_of_a_route_is_for_actions_that_read_no_body(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("a.txt", "x");
+    let text = "root = \"root\"\n\
+                [[route]]\npath = \"/text\"\nanswer = \"x\"\nlimit-body-bytes = \"10\"\n\
+                methods = [\"GET\", \"POST\"]\n\
+                [[route]]\npath = \"/away\"\nredirect = \"/\"\nlimit-body-bytes = \"10\"\n\
+                [[route]]\npath = \"/files\"\nfolder = \"root\"\nlimit-body-bytes = \"10\"\n\
+                [[route]]\npath = \"/large\"\nanswer = \"x\"\nlimit-body-bytes = \"10m\"\n";
+    let file = SiteFile::parse(&folder.outside().join("site.toml"), text).expect("well formed");
+    let config = Config { limit_body_bytes: 1_000, root: Some(folder.root()), ..in_clear(setup) };
+    let server = Server::built(file.server_with(config));
+    let mut client = Http2Client::connect(server.address());
+    for (target, length, wanted) in [
+        ("/text", 10, 200),
+        ("/text", 11, 413),
+        ("/away", 10, 308),
+        ("/away", 11, 413),
+        ("/files/a.txt", 10, 200),
+        ("/files/a.txt", 11, 413),
+        ("/a.txt", 1_000, 200),
+        ("/a.txt", 1_001, 413),
+        ("/large", 1_001, 200),
+    ] {
+        let told = [("content-length", &*length.to_string())];
+        let id = client.request("GET", target, &told, false);
+        assert_eq!(client.answer(id).status, wanted, "{target} {length}");
+        client.send_data(id, &vec![b'a'; length], true);
+    }
+    // Where no length is announced the response comes first, as from a handler that reads nothing.
+    assert_eq!(client.post("/text", &[b'a'; 11]).status, 200);
+    assert_eq!(client.ask("/a.txt").text(), "x", "the connection goes on");
 }
 
 fn a_wrong_length_is_a_stream_error(setup: Setup) {

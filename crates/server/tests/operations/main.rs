@@ -9,6 +9,7 @@ mod access_flood;
 mod access_log;
 mod access_log_pace;
 mod access_log_start;
+mod body_limits;
 mod burst;
 mod client_limit;
 mod descriptors;
