@@ -20,7 +20,7 @@ impl Conn {
         let view = received.view();
         self.choose_prefix(turn, Some(view));
         let Some(guarded) = self.app.guarded(view, &self.socket) else { return false };
-        received.response = match guarded.response() {
+        received.response = match guarded.response(&self.app) {
             Ok(response) => {
                 let head_only = view.method() == Method::Head;
                 self.write_last(&response, (&turn.prefix.opening, head_only), None, out)

@@ -4,7 +4,6 @@
 
 use std::mem;
 
-use gustnado_http::fields::Fields;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
 use gustnado_http::request::RequestView;
@@ -19,7 +18,6 @@ use super::received::Responded;
 use super::respond::write_short;
 use super::unread::Unread;
 use gustnado_observe::stats::{Added, Fault};
-use gustnado_web::error_page::error_page;
 use gustnado_web::routes::RouteOptions;
 
 /// The first request in the unread bytes.
@@ -89,9 +87,8 @@ impl Conn {
         let (mut out, turn) = (Connection::outgoing(), self.turn_of(Some(request)));
         let opening = &turn.prefix.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
-        let response =
-            error_page(Status::TOO_MANY_REQUESTS, None, (opening.lines(), &Fields::new()))
-                .header("Retry-After", after_secs);
+        let page = self.app.routeless_page(Status::TOO_MANY_REQUESTS, opening.lines());
+        let response = page.header("Retry-After", after_secs);
         let (head_only, persist) = (request.method() == Method::Head, ending.persist());
         let written = write_short(&response, opening, persist, head_only, &mut out.bytes);
         let fault = Some(Fault::TooManyRequests);

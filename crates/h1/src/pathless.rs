@@ -3,7 +3,6 @@
 
 use std::task::Context;
 
-use gustnado_http::fields::Fields;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
@@ -15,7 +14,6 @@ use super::progress::ResponseProgress;
 use super::received::{ReceivedRequest, TurnContext};
 use super::respond::write_short;
 use super::route::RoutedRequest;
-use gustnado_web::error_page::error_page;
 use gustnado_web::request::Request;
 use gustnado_web::route_cache::RouteCache;
 use gustnado_web::routes::{EndpointKind, RouteOptions};
@@ -96,8 +94,7 @@ impl Conn {
             None => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             Some(_) => "GET, HEAD, OPTIONS",
         };
-        let response =
-            error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
+        let response = self.app.routeless_page(status, opening.lines()).header("Allow", allow);
         let before = out.bytes.len();
         let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
         self.count_response(received.note(written, before), &out.bytes);

@@ -13,7 +13,7 @@ impl Http2Conn {
         // Only a server with guards, or behind a proxy, has both HSTS and a plain listener.
         received.reply.is_insecure = app.has_hsts() && !app.is_secure(view, &self.socket);
         let Some(guarded) = app.guarded(view, &self.socket) else { return false };
-        match guarded.response() {
+        match guarded.response(app) {
             Ok(response) => self.write_response(&mut received.reply, response, false, app),
             Err(status) => self.write_refusal(&mut received.reply, status, app),
         }

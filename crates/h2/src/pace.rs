@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use gustnado_app::app::App;
-use gustnado_http::fields::Fields;
 use gustnado_http::h2::StreamId;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_observe::stats::{Added, Fault};
 use gustnado_tasks::{Connection, ConnectionError};
 use gustnado_tls::{Grant, ResponsePace, RoutePacer};
-use gustnado_web::error_page::error_page;
 use gustnado_web::response::Response;
 
 use crate::Http2Conn;
@@ -122,9 +120,8 @@ impl Http2Conn {
         let Err(wait_ms) = self.socket.admit(self.now_ms()) else { return false };
         let prefix = app.response_prefix(self.socket.now().unix_secs);
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
-        let lines = prefix.opening.lines();
-        let response = error_page(Status::TOO_MANY_REQUESTS, None, (lines, &Fields::new()))
-            .header("Retry-After", after_secs);
+        let page = app.routeless_page(Status::TOO_MANY_REQUESTS, prefix.opening.lines());
+        let response = page.header("Retry-After", after_secs);
         app.count(&Added { fault: Some(Fault::TooManyRequests), ..Added::default() });
         let head_only = received.view().method() == Method::Head;
         self.write_response(&mut received.reply, response, head_only, app);

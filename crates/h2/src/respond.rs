@@ -16,7 +16,6 @@ use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_observe::exchange::Exchanges;
 use gustnado_tasks::{contained, note_step};
-use gustnado_web::error_page::error_page;
 use gustnado_web::handler::InlineFn;
 use gustnado_web::lookup::find;
 use gustnado_web::middleware::Runnable;
@@ -385,7 +384,9 @@ impl Http2Conn {
             None => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             Some(_) => "GET, HEAD, OPTIONS",
         };
-        let response = error_page(status, None, (b"", &Fields::new())).header("Allow", allow);
+        let prefix = app.response_prefix(self.socket.now().unix_secs);
+        let page = app.routeless_page(status, prefix.opening.lines());
+        let response = page.header("Allow", allow);
         self.write_response(&mut received.reply, response, false, app);
     }
 }

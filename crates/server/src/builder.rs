@@ -42,6 +42,9 @@ pub struct Server {
     pub(crate) config: Config,
     /// Header fields of every response, those to refused requests included.
     pub(crate) fields: Headers,
+    /// Those that the routes add, since a site or a route has others in their place; refusals have
+    /// them, too.
+    pub(crate) overridden: Headers,
     /// Serves the built-in page where there is nothing else.
     pub(crate) or_built_in: bool,
     /// Certificates of hosts that have some of their own.

@@ -245,6 +245,7 @@ impl RouteResources {
     ) -> Result<Arc<Tables>, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         builder.fields.check().map_err(field)?;
+        builder.overridden.check().map_err(field)?;
         check::check_networks(&builder.config)?;
         Spool::check(&builder.config).map_err(StartError::from_spool)?;
         let common: Arc<[u8]> = builder.fields.lines().into();
@@ -270,6 +271,7 @@ impl RouteResources {
             websockets: WebSocketSettings::of(config),
             folders: self.folders.clone(),
             common,
+            overridden: Arc::new(builder.overridden.fields()),
             pages: pages::of(config),
             error_pages: pages::of_errors(config)?,
             uploads: Some(gustnado_web::uploads::handler),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gustnado_config::{BodyPolicy, Config, StatusRange, WebSocketSettings};
+use gustnado_http::fields::Fields;
 use gustnado_tasks::BlockingPool;
 
 use crate::encoders::IdleEncoders;
@@ -42,6 +43,9 @@ pub struct BuildContext {
     pub folders: Folders,
     /// Serialized field lines that every response of the server has.
     pub common: Arc<[u8]>,
+    /// Fields of the server that its routes add, as some of them have others in their place.
+    /// Responses that no route makes have them as well.
+    pub overridden: Arc<Fields>,
     /// Pages about the server that its settings want, by their paths. They stay when routes are
     /// replaced.
     pub pages: Vec<(String, Handler)>,
@@ -73,6 +77,7 @@ impl BuildContext {
             tokio: Arc::default(),
             folders: Folders::default(),
             common: Arc::from([]),
+            overridden: Arc::default(),
             pages: Vec::new(),
             error_pages: Arc::default(),
             uploads: None,

@@ -59,11 +59,11 @@ pub enum GuardVerdict {
 }
 
 impl GuardVerdict {
-    /// Returns the response.
+    /// Returns the response, with the fields of the server.
     ///
     /// # Errors
     /// The status of a refusal.
-    pub fn response(self) -> Result<Response, Status> {
+    pub fn response(self, app: &App) -> Result<Response, Status> {
         let (status, (name, value), body) = match self {
             Self::Proof(proof) => {
                 (Status::OK, ("Content-Type", "application/octet-stream".to_owned()), proof)
@@ -76,6 +76,7 @@ impl GuardVerdict {
         let mut response = Response::new(status).body(body);
         // The decoder has let no byte through that could split a field.
         _ = response.try_header(name, value);
+        app.add_overridden(&mut response);
         Ok(response)
     }
 }

@@ -1,11 +1,11 @@
 //! What a client is told whose request no handler sees.
 
-use gustnado_http::fields::Fields;
 use gustnado_http::request::RequestView;
 use gustnado_http::status::Status;
 use gustnado_observe::stats::Fault;
 use gustnado_tasks::contained;
 use gustnado_web::error_page::error_page;
+use gustnado_web::fields::add_missing;
 use gustnado_web::response::Response;
 
 use super::App;
@@ -28,7 +28,7 @@ impl App {
     ) -> (Response, Option<Fault>) {
         let is_full = status == Status::SERVICE_UNAVAILABLE;
         let standard = || {
-            let page = error_page(status, None, (lines, &Fields::new()));
+            let page = self.routeless_page(status, lines);
             if is_full { page.header("Retry-After", RETRY_AFTER_SECONDS) } else { page }
         };
         let dressed = self.hooks.refusal.as_ref().and_then(|hook| {
@@ -42,6 +42,25 @@ impl App {
             Status::SERVICE_UNAVAILABLE => None,
             _ => Some(Fault::BadRequest),
         };
-        (dressed.unwrap_or_else(standard), fault)
+        let mut response = dressed.unwrap_or_else(standard);
+        self.add_overridden(&mut response);
+        (response, fault)
+    }
+
+    /// Returns the page of a response that no route makes, with the fields of the server.
+    ///
+    /// - `lines`: those of every response.
+    #[cold]
+    pub fn routeless_page(&self, status: Status, lines: &[u8]) -> Response {
+        let mut page = error_page(status, None, (lines, &self.tables.build.overridden));
+        self.add_overridden(&mut page);
+        page
+    }
+
+    /// Adds the fields of the server that are not in the lines of every response, since a site or a
+    /// route has others in their place.
+    #[cold]
+    pub(super) fn add_overridden(&self, response: &mut Response) {
+        add_missing(&self.tables.build.overridden, response);
     }
 }

@@ -20,7 +20,7 @@ use gustnado_web::routes::{Route, Routes, route};
 pub(super) fn server(file: &ConfigFile, mut config: Config) -> Server {
     config.routes.header_rules.extend(file.header_rules.iter().cloned());
     let (common, elsewhere) = divided(file);
-    let mut routes = Routes { fields: elsewhere, ..routes(&file.main) };
+    let mut routes = Routes { fields: elsewhere.clone(), ..routes(&file.main) };
     for site in &file.sites {
         let mut of_site = self::routes(site);
         of_site.root.clone_from(&site.root);
@@ -34,12 +34,12 @@ pub(super) fn server(file: &ConfigFile, mut config: Config) -> Server {
             server = server.site_tls(&site.hosts, tls.clone());
         }
     }
-    server.fields = common;
+    (server.fields, server.overridden) = (common, elsewhere);
     server
 }
 
 /// Divides the fields of every response in two. Fields that no site or route overrides are written
-/// together with the date, which costs nothing and covers refusals too. The routes add the others.
+/// together with the date, which costs nothing. The routes add the others, and so do refusals.
 fn divided(file: &ConfigFile) -> (Headers, Headers) {
     let all_routes = file.sites.iter().chain([&file.main]).flat_map(|site| &site.routes);
     let of_sites = file.sites.iter().map(|site| &site.headers);

@@ -318,6 +318,7 @@ fn a_field_that_is_said_otherwise_somewhere_leaves_the_common_lines() {
     let server = file.server();
     assert_eq!(server.fields.lines(), b"A: 1\r\n");
     assert_eq!(server.routes.fields.lines(), b"B: 2\r\n");
+    assert_eq!(server.overridden, server.routes.fields);
 }
 
 /// Pieces of files, to be put together in any order: much more of that is read than of noise.

@@ -12,6 +12,7 @@ on_every_server!(
     routes_lead_to_folders_answers_and_elsewhere,
     what_a_request_brings_never_leads_to_another_host,
     header_fields_are_in_every_answer,
+    refusals_have_the_fields_of_the_server,
     pages_for_errors_are_for_folders_too,
     pages_for_errors_are_named_by_the_setting_too,
     several_listeners_serve_the_same,
@@ -184,6 +185,70 @@ fn header_fields_are_in_every_answer(setup: Setup) {
     let refused = server.ask("BAD\r\n\r\n");
     assert_eq!((refused.status, refused.field("X-All")), (400, Some("1")));
     assert_eq!(refused.count("X-Content-Type-Options"), 1);
+}
+
+/// The server's fields, two of which a site and a route have another value for.
+const OVERRIDDEN: &str = "
+    limit-head-bytes = \"4k\"
+    limit-target-bytes = \"1k\"
+    limit-body-bytes = \"1k\"
+    [headers]
+    Referrer-Policy = \"no-referrer\"
+    X-Content-Type-Options = \"server\"
+    X-All = \"server\"
+    [[route]]
+    path = \"/x\"
+    answer = \"x\"
+    headers = { X-All = \"route\" }
+    [[site]]
+    hosts = \"example.org\"
+    root = \"root\"
+    [site.headers]
+    Referrer-Policy = \"same-origin\"
+    X-Content-Type-Options = \"nosniff\"
+";
+
+fn refusals_have_the_fields_of_the_server(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("x.txt", "x");
+    let server = served(setup, &folder, OVERRIDDEN);
+    let assert_fields = |answer: &Answer, status, policy, all| {
+        assert_eq!(answer.status, status, "{answer:?}");
+        for (name, value) in [("Referrer-Policy", policy), ("X-All", all)] {
+            assert_eq!((answer.field(name), answer.count(name)), (Some(value), 1), "{answer:?}");
+        }
+        assert_eq!(answer.count("X-Content-Type-Options"), 1, "{answer:?}");
+    };
+    assert_fields(&server.get("/x"), 200, "no-referrer", "route");
+    assert_fields(&of_host(&server, "example.org", "/x.txt"), 200, "same-origin", "server");
+    let to_all = |start: &str| {
+        let answer = server.ask(format!("{start}\r\n\r\n"));
+        let status = answer.status;
+        assert_fields(&answer, status, "no-referrer", "server");
+        status
+    };
+    let long = "x".repeat(5_000);
+    for host in ["gust.example", "example.org"] {
+        let with = |field: &str| format!("GET /x HTTP/1.1\r\nHost: {host}\r\n{field}");
+        assert_eq!(to_all(&with("Expect: tea")), 417);
+        assert_eq!(to_all(&with("Content-Length: 1025")), 413);
+        assert_eq!(to_all(&format!("OPTIONS * HTTP/1.1\r\nHost: {host}")), 204);
+        if Setup::is_http2() {
+            // What is malformed has no response.
+            continue;
+        }
+        assert_eq!(to_all(&format!("CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443")), 405);
+        assert_eq!(to_all(&format!("GET /{long} HTTP/1.1\r\nHost: {host}")), 414);
+        assert_eq!(to_all(&with(&format!("X: {long}"))), 431);
+        assert_eq!(to_all(&format!("GET / HTTP/3.0\r\nHost: {host}")), 505);
+        assert_eq!(to_all(&with("broken")), 400);
+    }
+    if Setup::is_http2() {
+        return;
+    }
+    for start in ["BAD", "GET / HTTP/1.1", "GET / HTTP/1.1\r\nHost: a b"] {
+        assert_eq!(to_all(start), 400);
+    }
 }
 
 fn pages_for_errors_are_for_folders_too(setup: Setup) {
