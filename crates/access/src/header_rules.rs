@@ -30,7 +30,8 @@ impl HeaderRules {
         self.0.is_empty()
     }
 
-    /// Returns the rules for a response, in their order.
+    /// Returns the rules for a response, in their order. A 304 also counts as the 200 that it
+    /// stands for: it has the fields that caches keep of that (RFC 9110 §15.4.5).
     ///
     /// - `path`: of the request, in canonical form; `None` if it has none.
     /// - `kind`: the response's content type, if it has one.
@@ -42,12 +43,13 @@ impl HeaderRules {
         kind: Option<&[u8]>,
     ) -> impl Iterator<Item = &'r HeaderRule> {
         let kind = kind.map(|kind| String::from_utf8_lossy(kind).to_ascii_lowercase());
+        let stands_for = if status == 304 { 200 } else { status };
         let is_meant = move |pattern: &Option<PathPattern>, rule: &HeaderRule| {
             let has_path = match pattern {
                 Some(pattern) => path.is_some_and(|path| pattern.matches(path)),
                 None => true,
             };
-            let has_status = |range: &StatusRange| range.has(status);
+            let has_status = |range: &StatusRange| range.has(status) || range.has(stands_for);
             has_path
                 && (rule.methods.is_empty() || rule.methods.contains(&method))
                 && (rule.statuses.is_empty() || rule.statuses.iter().any(has_status))
@@ -100,12 +102,24 @@ mod tests {
         for (path, method, status, kind) in [
             ("/b", Method::Get, 200, html),
             ("/a/b", Method::Post, 200, html),
-            ("/a/b", Method::Get, 304, html),
+            ("/a/b", Method::Get, 301, html),
             ("/a/b", Method::Get, 200, Some("text/plain")),
             ("/a/b", Method::Get, 200, None),
         ] {
             assert_eq!(count(rule(), path, method, status, kind), 0, "{path} {status} {kind:?}");
         }
         assert_eq!(count(HeaderRule::new(), "/", Method::Put, 503, None), 1);
+    }
+
+    #[test]
+    fn a_304_also_counts_as_the_200_that_it_stands_for() {
+        let of = |rule: HeaderRule| count(rule, "/", Method::Get, 304, Some("text/html"));
+        for class in [2, 3] {
+            assert_eq!(of(HeaderRule::new().class(class)), 1, "{class}xx");
+        }
+        for (status, wanted) in [(200, 1), (304, 1), (206, 0), (301, 0)] {
+            assert_eq!(of(HeaderRule::new().status(status)), wanted, "{status}");
+        }
+        assert_eq!(of(HeaderRule::new().status(200).content_type("image/*")), 0);
     }
 }

@@ -26,6 +26,8 @@ pub struct FolderHeaders {
     pub(super) added_later: Fields,
     /// What keys begin with whose responses must not be changed by what follows (`no-transform`).
     pub(super) unchanged: Vec<String>,
+    /// Rules ask for the types of files, so a 304 has its own until they were applied.
+    pub(super) are_types_ruled: bool,
 }
 
 impl FolderHeaders {
@@ -63,6 +65,7 @@ impl FolderHeaders {
             let is_of_files = rule.statuses.is_empty() || rule.statuses.iter().any(|s| s.has(200));
             is_of_files && values.any(|(_, value)| forbids_change([value.as_bytes()]))
         });
+        self.are_types_ruled = rules.iter().any(|rule| !rule.types.is_empty());
         for rule in forbidding {
             // What a path begins with is enough: in doubt a file is sent as it is.
             let path = rule.path.as_deref().map(pattern).and_then(Result::ok).unwrap_or_default();

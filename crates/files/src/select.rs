@@ -79,6 +79,10 @@ fn by_conditions_of(
             let response = FileResponse::new(Status::NOT_MODIFIED);
             let mut response = response.with_headers_of_file(headers, &file.own);
             file.representation.put_vary(response.fields.to_mut());
+            if headers.are_types_ruled {
+                let content_type = file.representation.content_type.to_string();
+                response.put(HeaderId::ContentType, content_type.as_bytes());
+            }
             if let Some(tag) = file.validators.tag_for(conditions.if_none_match) {
                 response.put(HeaderId::ETag, tag.as_bytes());
             }

@@ -41,7 +41,7 @@ const OF_SERVER: [&str; 14] = [
 pub struct HeaderRule {
     /// The paths of requests: `/exact`, `/{name}` or `/{*rest}`; `None` is all.
     pub path: Option<String>,
-    /// The statuses; none is all.
+    /// The statuses; none is all. A 304 also counts as 200.
     pub statuses: Vec<StatusRange>,
     /// The content types: `text/html`, `image/*`; none is all.
     pub types: Vec<String>,

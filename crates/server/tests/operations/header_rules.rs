@@ -8,6 +8,7 @@ use crate::harness::{Folder, Server, Setup};
 
 on_every_server!(
     rules_change_the_answers_that_they_name,
+    what_has_not_changed_has_the_fields_of_the_whole,
     rules_of_a_route_come_last,
     a_file_says_rules_and_rewrites,
     another_path_takes_the_place_of_the_first,
@@ -41,7 +42,7 @@ fn rules_change_the_answers_that_they_name(setup: Setup) {
     assert_eq!(answer.field("x-page"), None);
     let tag = answer.expect_field("etag").to_owned();
     let answer = server.ask(request("GET", "/assets/a.js", &format!("If-None-Match: {tag}\r\n")));
-    assert_eq!((answer.status, answer.field("cache-control")), (304, None));
+    assert_eq!((answer.status, answer.field("cache-control")), (304, Some("immutable")));
     let page = server.get("/assets/none");
     assert_eq!(
         (page.field("cache-control"), page.field("x-page")),
@@ -52,6 +53,40 @@ fn rules_change_the_answers_that_they_name(setup: Setup) {
     let answer = server.ask(post("/inner", "body"));
     assert_eq!((answer.status, answer.field("x-inner"), answer.count("link")), (404, None, 3));
     assert_eq!(server.get("/inner").count("link"), 1);
+}
+
+fn what_has_not_changed_has_the_fields_of_the_whole(setup: Setup) {
+    let folder = Folder::new();
+    folder.dated("a.html", "<p>");
+    folder.dated("a.js", "x");
+    let mut config: Config = setup.folder_config(&folder);
+    config.routes.header_rules = vec![
+        HeaderRule::new().class(2).set("Cache-Control", "max-age=60"),
+        HeaderRule::new().status(200).content_type("text/html").set("Cache-Control", "no-cache"),
+        HeaderRule::new().status(200).content_type("text/html").set("Content-Language", "en"),
+        HeaderRule::new().status(206).set("X-Status", "part"),
+        HeaderRule::new().status(304).set("X-Status", "same"),
+    ];
+    let inner = |_: &Request| Response::new(Status::NOT_MODIFIED);
+    let server = Server::routes(config, Routes::new().any("/inner", inner));
+    for (path, kept, language) in
+        [("/a.html", "no-cache", Some("en")), ("/a.js", "max-age=60", None)]
+    {
+        for _ in 0..2 {
+            let whole = server.get(path);
+            let fields =
+                ["cache-control", "content-language", "x-status"].map(|it| whole.field(it));
+            assert_eq!((whole.status, fields), (200, [Some(kept), language, None]), "{path}");
+            let tag = whole.expect_field("etag");
+            let condition = format!("If-None-Match: {tag}\r\n");
+            let same = server.ask(request("GET", path, &condition));
+            let fields = ["cache-control", "content-language", "x-status"].map(|it| same.field(it));
+            assert_eq!((same.status, fields), (304, [Some(kept), None, Some("same")]), "{path}");
+            assert_eq!((same.field("content-type"), same.field("etag")), (None, Some(tag)));
+        }
+    }
+    let same = server.get("/inner");
+    assert_eq!((same.status, same.field("cache-control")), (304, Some("max-age=60")));
 }
 
 fn rules_of_a_route_come_last(setup: Setup) {

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use gustnado_access::HeaderRules;
 use gustnado_config::{HeaderRule, Headers};
 use gustnado_http::path::CanonicalPath;
+use gustnado_http::status::Status;
 
 use crate::middleware::Middleware;
 use crate::request::Request;
 use crate::response::Response;
+
+/// Fields that say what content is, of which a 304 has none (RFC 9110 §15.4.5).
+const OF_CONTENT: [&str; 2] = ["Content-Type", "Content-Language"];
 
 /// Returns middleware that applies rules, if there are some.
 pub(super) fn middleware(rules: HeaderRules) -> Option<Middleware> {
@@ -35,6 +39,12 @@ fn apply(rules: &HeaderRules, request: &Request, response: &mut Response) {
         }
         for (name, value) in &rule.add {
             _ = response.try_header(name, value);
+        }
+    }
+    if status == Status::NOT_MODIFIED.code() {
+        // Rules have met it as the 200 that it stands for; the client has that one's already.
+        for name in OF_CONTENT {
+            response.remove_header(name);
         }
     }
 }
