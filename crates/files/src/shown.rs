@@ -49,18 +49,25 @@ impl ShownEntries {
 ///
 /// - `elsewhere`: patterns of paths that are not served from the folder.
 pub(super) fn is_elsewhere(elsewhere: &[String], relative: &[u8], is_folder: bool) -> bool {
-    if elsewhere.is_empty() {
-        return false;
-    }
-    let end: &[u8] = if is_folder { b"/" } else { b"" };
-    let path = [b"/", relative, end].concat();
-    elsewhere.iter().any(|pattern| path_matches(pattern, &path))
+    is_any_of(elsewhere.iter(), relative, is_folder)
 }
 
 /// Returns whether another route guards the index of a folder. A named part at the end of a route's
 /// path, as in `/{page}`, matches an index only by chance, and leaves `/` to the folder.
 pub(super) fn is_index_elsewhere(elsewhere: &[String], relative: &[u8]) -> bool {
-    let path = || [b"/", relative].concat();
-    let mut guards = elsewhere.iter().filter(|pattern| !pattern.ends_with("/*"));
-    guards.any(|pattern| path_matches(pattern, &path()))
+    is_any_of(elsewhere.iter().filter(|pattern| !pattern.ends_with("/*")), relative, false)
+}
+
+fn is_any_of<'p>(
+    patterns: impl Iterator<Item = &'p String>,
+    relative: &[u8],
+    is_folder: bool,
+) -> bool {
+    let mut patterns = patterns.peekable();
+    if patterns.peek().is_none() {
+        return false;
+    }
+    let end: &[u8] = if is_folder { b"/" } else { b"" };
+    let path = [b"/", relative, end].concat();
+    patterns.any(|pattern| path_matches(pattern, &path))
 }
