@@ -18,16 +18,22 @@ pub(super) fn remove(
     let (mut removed, mut failed) = (0, Vec::new());
     manifest.retain(|relative, entry| {
         let sibling = folder.join(relative);
-        match is_stale(&sibling, entry) {
-            Ok(false) => return true,
-            Ok(true) if is_dry_run => removed += 1,
-            Ok(true) => match fs::remove_file(&sibling) {
-                Ok(()) => removed += 1,
-                Err(error) => failed.push((sibling, error)),
-            },
-            Err(error) => failed.push((sibling, error)),
+        let outcome = match is_stale(&sibling, entry) {
+            Ok(true) if is_dry_run => Ok(true),
+            Ok(true) => fs::remove_file(&sibling).map(|()| true),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(is_removed) => {
+                removed += u64::from(is_removed);
+                !is_removed
+            }
+            // It stays on the list: otherwise it would be taken for another program's.
+            Err(error) => {
+                failed.push((sibling, error));
+                true
+            }
         }
-        false
     });
     (removed, failed)
 }
