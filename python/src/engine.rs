@@ -99,7 +99,7 @@ impl PyEngine {
         let py = context.py();
         let context = Arc::new(CallContext::of(context, has_body_limit)?);
         // Folders next to an application are its assets: they have no listings by default.
-        let mut server = Server::new().listing(Listing::Off).on_limit(limits::tell);
+        let mut server = Server::new().listing(Listing::Off);
         if application.is_some() {
             // An ASGI application reads at its own pace, a WSGI application from a file. An
             // explicit setting takes precedence.
@@ -110,6 +110,9 @@ impl PyEngine {
                 .set(&name, &value)
                 .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
         }
+        let mut usual_max = 0;
+        let server = server.tune(|config| usual_max = config.limit_body_bytes);
+        let server = server.on_limit(move |event| limits::tell(event, usual_max));
         let server = server.share_memory(processes);
         let mut routes = Routes::new();
         for (path, folder, settings) in folders {

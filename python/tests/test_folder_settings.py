@@ -51,6 +51,8 @@ def test_each_folder_has_its_own(site, tmp_path):
     assert site.get("/plain/new.txt", "Content-Length: 0\r\n", "PUT").status == 405
     long = site.get("/up/long.txt", "Content-Length: 2000\r\n", "PUT")
     assert long.status == 413
+    site.wait_for_words(
+        "/up/long.txt: refused with 413: 2000 bytes of its body; the limit of its route is 1024")
 
 
 def test_an_archive_is_the_same_by_both_protocols(site):

@@ -58,3 +58,16 @@ pub enum AccessError {
     #[error("the system gives no random bytes ({0}); try again")]
     Random(io::Error),
 }
+
+impl AccessError {
+    /// Returns the name of the setting that it is of; `None` for one of a rule.
+    pub fn setting(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreadable { setting, .. }
+            | Self::Line { setting, .. }
+            | Self::Empty { setting, .. }
+            | Self::Setting { setting, .. } => Some(setting),
+            Self::Rule(_) | Self::Random(_) => None,
+        }
+    }
+}

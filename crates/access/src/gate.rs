@@ -99,6 +99,14 @@ impl Gate {
         })
     }
 
+    /// Returns everything that is wrong with settings and the files that they name.
+    pub fn mistakes(settings: &AccessSettings) -> Vec<AccessError> {
+        let keys = settings.signed_urls.as_ref().and_then(|path| UrlKeys::read(path).err());
+        let passwords = settings.basic_auth.as_ref();
+        let passwords = passwords.and_then(|path| Passwords::read(path, "").err());
+        [keys, passwords, Cors::of(settings).err()].into_iter().flatten().collect()
+    }
+
     /// Returns whether every request meets it.
     pub fn is_open(&self) -> bool {
         self.addresses.is_none()

@@ -19,7 +19,10 @@ error_log FOLDER/error.log;
 events { }
 http {
     access_log off;
-    types { text/html html; text/css css; application/javascript js; text/plain txt; }
+    types {
+        text/html html htm shtml; text/css css; application/javascript js mjs; text/plain txt;
+        application/xhtml+xml xhtml; text/xml xml; image/svg+xml svg;
+    }
     client_body_temp_path FOLDER/body; proxy_temp_path FOLDER/proxy;
     fastcgi_temp_path FOLDER/fastcgi; uwsgi_temp_path FOLDER/uwsgi; scgi_temp_path FOLDER/scgi;
     gzip on; gzip_types text/css; gzip_min_length 100;

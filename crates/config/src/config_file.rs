@@ -44,7 +44,7 @@ pub use rewrite::Rewrite;
 pub use route::PLAIN;
 pub use schema::schema;
 pub use specs::{ErrorPageSpec, RouteAction, RouteSpec, SiteSpec, SiteTls};
-pub use value::FolderCheck;
+pub use value::ValueChecks;
 
 /// The content of a configuration file, checked.
 #[derive(Debug, Clone)]
@@ -68,13 +68,13 @@ pub struct ConfigFile {
 impl ConfigFile {
     /// Reads a configuration file. Relative paths in it are relative to the folder that it is in.
     ///
-    /// - `check_folder`: whether a folder can be served, and if not, why.
+    /// - `checks`: what is asked of other crates.
     ///
     /// # Errors
     /// [`SiteError`]: everything that is wrong with it, each with its line.
-    pub fn read(path: &Path, check_folder: FolderCheck) -> Result<Self, SiteError> {
+    pub fn read(path: &Path, checks: ValueChecks) -> Result<Self, SiteError> {
         let text = read::read_text(path, usize::MAX).map_err(|why| SiteError::whole(path, why))?;
-        Self::parse(path, &text, check_folder)
+        Self::parse(path, &text, checks)
     }
 
     /// Reads the text of a configuration file.
@@ -84,8 +84,8 @@ impl ConfigFile {
     ///
     /// # Errors
     /// As [`ConfigFile::read`].
-    pub fn parse(path: &Path, text: &str, check_folder: FolderCheck) -> Result<Self, SiteError> {
-        read::read(path, text, check_folder, &|name| std::env::var_os(name))
+    pub fn parse(path: &Path, text: &str, checks: ValueChecks) -> Result<Self, SiteError> {
+        read::read(path, text, checks, &|name| std::env::var_os(name))
     }
 
     /// Reads the text of a configuration file with these variables in place of the process's
@@ -96,10 +96,10 @@ impl ConfigFile {
     pub fn parse_with(
         path: &Path,
         text: &str,
-        check_folder: FolderCheck,
+        checks: ValueChecks,
         variables: Variables<'_>,
     ) -> Result<Self, SiteError> {
-        read::read(path, text, check_folder, variables)
+        read::read(path, text, checks, variables)
     }
 
     /// Returns a text without values of the environment that are not shown: `${NAME}` stands for

@@ -32,7 +32,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config_file::{ConfigFile, files_of, read_text};
+use crate::config_file::{ConfigFile, ValueChecks, files_of, read_text};
 use crate::file_settings::FilePlace;
 use scope::NginxScope;
 use server::NginxServer;
@@ -194,7 +194,7 @@ fn checked(text: String, of: &Directive, left: &mut LeftOuts) -> String {
 
 /// Returns why a file cannot be read, but for files and folders that it names.
 fn problem_of(text: &str) -> Option<String> {
-    let checked = ConfigFile::parse(Path::new("imported.toml"), text, |_| Ok(()));
+    let checked = ConfigFile::parse(Path::new("imported.toml"), text, ValueChecks::NONE);
     let is_of_file = |text: &str| text.starts_with("error-page.file");
     let error = checked.err()?;
     let mut problems = error.problems().iter().filter(|problem| !is_of_file(&problem.text));

@@ -92,6 +92,7 @@ pub use error::FilesError;
 pub use folders::{FolderCounts, Folders};
 pub use headers::FolderHeaders;
 pub use lone_file::{respond_with_file, respond_with_whole_file};
+pub use mime_table::check_mime_types;
 pub use open_file::OpenFile;
 pub use options::FileOptions;
 pub use pieces::{Pieces, PiecesFailed};

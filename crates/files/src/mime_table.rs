@@ -77,6 +77,14 @@ fn read(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "expected text in UTF-8, found other bytes".to_owned())
 }
 
+/// Checks the file with types that the settings of a folder name.
+///
+/// # Errors
+/// [`FilesError::MimeTypes`]
+pub fn check_mime_types(settings: &RouteSettings) -> Result<(), FilesError> {
+    MimeTable::new(settings).map(drop)
+}
+
 /// Adds the types of a file: lines of Apache, `text/html html htm`, or of nginx, with `types {`
 /// around them and a semicolon behind each. A type with parameters stands in quotes.
 fn add_all(own: &mut HashMap<String, Arc<str>>, text: &str) -> Result<(), String> {

@@ -10,11 +10,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use gustnado_config::FileSettings;
-use gustnado_config::config_file::{ConfigFile, SiteSpec};
+use gustnado_config::config_file::{ConfigFile, SiteSpec, ValueChecks};
 
-use crate::config::{Config, Settings};
+use crate::config::{Config, RouteSettings, Settings};
 use crate::{Server, StartError};
-use gustnado_files::{FileOptions, Files, FilesError};
+use gustnado_access::Gate;
+use gustnado_files::{FileOptions, Files, FilesError, check_mime_types};
 
 pub use gustnado_config::FilePlace;
 pub use gustnado_config::config_file::{ConfigFiles, Problem, SiteError, schema};
@@ -34,7 +35,7 @@ impl SiteFile {
     /// # Errors
     /// [`SiteError`]: everything that is wrong with it, each with its line.
     pub fn read(path: &Path) -> Result<Self, SiteError> {
-        Ok(Self { file: ConfigFile::read(path, check_folder)? })
+        Ok(Self { file: ConfigFile::read(path, CHECKS)? })
     }
 
     /// Reads the text of a configuration file.
@@ -45,7 +46,7 @@ impl SiteFile {
     /// # Errors
     /// As [`SiteFile::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, SiteError> {
-        Ok(Self { file: ConfigFile::parse(path, text, check_folder)? })
+        Ok(Self { file: ConfigFile::parse(path, text, CHECKS)? })
     }
 
     /// Returns the path of the file, as it was given.
@@ -162,6 +163,17 @@ impl Server {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SiteError> {
         Ok(SiteFile::read(path.as_ref())?.server())
     }
+}
+
+/// What is asked of the crates that use the values.
+const CHECKS: ValueChecks = ValueChecks { folder: check_folder, settings: check_settings };
+
+/// Returns what is wrong with the settings of a table, and with the files that they name.
+fn check_settings(settings: &RouteSettings) -> Vec<(&'static str, String)> {
+    let of_access = Gate::mistakes(&settings.access).into_iter();
+    let of_access = of_access.map(|error| (error.setting().unwrap_or_default(), error.to_string()));
+    let of_types = check_mime_types(settings).err();
+    of_access.chain(of_types.map(|error| ("mime-types", error.to_string()))).collect()
 }
 
 /// Checks whether a folder can be served; if not, returns why.

@@ -11,7 +11,7 @@ const OF_CONTENT: [&str; 6] =
 
 /// Notes that a folder cannot be served, and why.
 pub(super) fn check_folder(reader: &mut ValueReader<'_>, line: usize, name: &str, path: &Path) {
-    if let Err(why) = (reader.check_folder)(path) {
+    if let Err(why) = (reader.checks.folder)(path) {
         reader.problem(line, format!("{name}: {why}"));
     }
 }

@@ -18,7 +18,7 @@ use super::secrets::HiddenValues;
 use super::settings::{has_tables, keys_with_settings, read_own_settings, read_settings};
 use super::site_tls::read_tls;
 use super::specs::SiteSpec;
-use super::value::{FolderCheck, ValueReader, ValueTable, named};
+use super::value::{ValueChecks, ValueReader, ValueTable, named};
 use super::{ConfigFile, ConfigFiles, include, syntax};
 use crate::access::HeaderRule;
 use crate::deploys::CacheRule;
@@ -46,11 +46,11 @@ const BYTES_MAX: usize = 16 << 20;
 pub(super) fn read(
     path: &Path,
     text: &str,
-    check_folder: FolderCheck,
+    checks: ValueChecks,
     variables: Variables<'_>,
 ) -> Result<ConfigFile, SiteError> {
     let mut reading = FilesReader {
-        check_folder,
+        checks,
         variables,
         files: Vec::new(),
         open: Vec::new(),
@@ -75,7 +75,7 @@ pub(super) fn read(
 
 /// A configuration file while it is read, together with those that it includes.
 struct FilesReader<'a> {
-    check_folder: FolderCheck,
+    checks: ValueChecks,
     variables: Variables<'a>,
     /// All files, in the order in which they are read.
     files: Vec<Arc<Path>>,
@@ -106,7 +106,7 @@ impl FilesReader<'_> {
     fn file(&mut self, path: &Path, text: &str) {
         let file: Arc<Path> = path.into();
         self.files.push(Arc::clone(&file));
-        let mut reader = ValueReader::new(&file, text, self.check_folder);
+        let mut reader = ValueReader::new(&file, text, self.checks);
         let (mut document, errors) = DeTable::parse_recoverable(text);
         syntax::report(&mut reader, text, &errors);
         if reader.problems.is_empty() {

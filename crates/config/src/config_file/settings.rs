@@ -11,6 +11,7 @@ use super::value::{ValueReader, ValueTable, found, named};
 use crate::Config;
 use crate::error_pages::error_page_of;
 use crate::file_settings::FileSetting;
+use crate::route_settings::RouteSettings;
 use crate::table::TUNABLES;
 use crate::tunable::{Field, Tunable};
 
@@ -29,7 +30,8 @@ pub(super) fn read_own_settings(
     reader: &mut ValueReader<'_>,
     table: ValueTable<'_>,
 ) -> Vec<FileSetting> {
-    of_routes().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
+    let settings = of_routes().filter_map(|tunable| read_setting(reader, table, tunable)).collect();
+    check_settings(reader, settings)
 }
 
 /// Reads the server's settings.
@@ -37,7 +39,22 @@ pub(super) fn read_settings(
     reader: &mut ValueReader<'_>,
     table: ValueTable<'_>,
 ) -> Vec<FileSetting> {
-    TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
+    let settings = TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable));
+    let settings = settings.collect();
+    check_settings(reader, settings)
+}
+
+/// Reports what is wrong with the settings of a table together, and with the files that they name.
+fn check_settings(reader: &mut ValueReader<'_>, settings: Vec<FileSetting>) -> Vec<FileSetting> {
+    let mut tuned = RouteSettings::default();
+    for setting in settings.iter().filter(|setting| setting.tunable().fits_route()) {
+        setting.tune(&mut tuned);
+    }
+    for (name, problem) in (reader.checks.settings)(&tuned) {
+        let of = settings.iter().find(|setting| setting.name == name);
+        reader.problem(of.map_or(1, |setting| setting.place.line), problem);
+    }
+    settings
 }
 
 fn read_setting(

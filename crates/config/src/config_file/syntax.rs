@@ -72,11 +72,11 @@ fn twice(text: &str, with_line: &str, line: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::config_file::ConfigFile;
+    use crate::config_file::{ConfigFile, ValueChecks};
     use std::path::Path;
 
     fn with_line(text: &str) -> String {
-        ConfigFile::parse(Path::new("a.toml"), text, |_| Ok(()))
+        ConfigFile::parse(Path::new("a.toml"), text, ValueChecks::NONE)
             .expect_err("it is wrong")
             .to_string()
     }

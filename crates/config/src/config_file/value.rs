@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::Problem;
 use crate::file_settings::FilePlace;
 use crate::nearest::nearest;
+use crate::route_settings::RouteSettings;
 
 /// The keys that hold tables.
 const TABLES: [&str; 9] =
@@ -39,7 +40,7 @@ pub(super) struct ValueReader<'a> {
     /// The folder that relative paths begin in.
     base: PathBuf,
     pub(super) problems: Vec<Problem>,
-    pub(super) check_folder: FolderCheck,
+    pub(super) checks: ValueChecks,
     /// The texts that have values of the environment in them.
     pub(super) interpolated: Interpolated,
 }
@@ -74,18 +75,30 @@ impl Interpolated {
     }
 }
 
-/// Check of a folder that is to be served. The error says why it cannot be, and the remedy.
-pub type FolderCheck = fn(&Path) -> Result<(), String>;
+/// Checks of values that other crates do: those that serve folders, and that read what settings
+/// name.
+#[derive(Debug, Clone, Copy)]
+pub struct ValueChecks {
+    /// Whether a folder can be served. The error says why it cannot be, and the remedy.
+    pub folder: fn(&Path) -> Result<(), String>,
+    /// What is wrong with the settings of a table: each the name of the setting, and a message.
+    pub settings: fn(&RouteSettings) -> Vec<(&'static str, String)>,
+}
+
+impl ValueChecks {
+    /// No checks: every folder can be served, and every file be read.
+    pub const NONE: Self = Self { folder: |_| Ok(()), settings: |_| Vec::new() };
+}
 
 impl<'a> ValueReader<'a> {
-    pub(super) fn new(file: &Arc<Path>, text: &'a str, check_folder: FolderCheck) -> Self {
+    pub(super) fn new(file: &Arc<Path>, text: &'a str, checks: ValueChecks) -> Self {
         let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let base = folder.unwrap_or(Path::new("."));
         // Where the current folder is gone, relative paths stay so.
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         let file = Arc::clone(file);
         let (problems, interpolated) = (Vec::new(), Interpolated::default());
-        Self { text, file, base, problems, check_folder, interpolated }
+        Self { text, file, base, problems, checks, interpolated }
     }
 
     pub(super) fn problem(&mut self, line: usize, text: impl Into<String>) {

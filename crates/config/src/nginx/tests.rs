@@ -22,7 +22,7 @@ fn imported_with(text: &str, read: &dyn Fn(&Path) -> Result<String, String>) -> 
 }
 
 fn parsed(import: &NginxImport) -> ConfigFile {
-    ConfigFile::parse(Path::new("site.toml"), &import.text, |_| Ok(()))
+    ConfigFile::parse(Path::new("site.toml"), &import.text, ValueChecks::NONE)
         .unwrap_or_else(|error| panic!("{error}\n{}", import.text))
 }
 
@@ -452,7 +452,8 @@ fn www_is_redirected_and_pages_for_errors_are_taken() {
     assert!(import.text.contains("[[error-page]]\nstatus = 404\nfile = \"/srv/404.html\"\n"));
     let without_page = import.text.replace("file = \"/srv/404.html\"", "file = \"/dev/null\"");
     let text = without_page.replace("[[error-page]]\nstatus = 404\nfile = \"/dev/null\"\n", "");
-    let file = ConfigFile::parse(Path::new("x.toml"), &text, |_| Ok(())).expect("it is well");
+    let file =
+        ConfigFile::parse(Path::new("x.toml"), &text, ValueChecks::NONE).expect("it is well");
     let of = |host: &str| {
         let is_it = |site: &&SiteSpec| site.hosts.iter().any(|known| known == host);
         file.sites.iter().find(is_it).expect("a site")

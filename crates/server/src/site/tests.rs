@@ -94,10 +94,29 @@ fn what_says_the_same_twice_names_both_lines() {
              [[site]]\nhosts = [\"b.org:80\"]\n"
         ),
         [
-            "site.toml:4: site.hosts: \"a.org\" has a site already (line 2); merge their routes",
+            "site.toml:4: site.hosts: \"A.org\" has a site already (line 2); merge their routes",
             "site.toml:6: site.hosts: expected a host without a port, found \"b.org:80\"",
         ]
     );
+}
+
+#[test]
+fn what_files_of_settings_have_wrong_is_reported_with_the_rest() {
+    let text = "basic-auth = \"none\"\nmime-types = \"404.html\"\nsigned-urls = \"404.html\"\n\
+                cors = [\"any\"]\ncors-credentials = true\n[[route]]\npath = \"/a\"\n\
+                answer = \"x\"\nbasic-auth = \"404.html\"\nstatus = 99\n";
+    let found = problems(text);
+    for (found, expected) in found.iter().zip([
+        "site.toml:1: basic-auth \"none\" cannot be read: ",
+        "site.toml:2: mime-types: 404.html: line 1: expected a type",
+        "site.toml:3: signed-urls \"404.html\", line 1: expected a key of at least 32 characters",
+        "site.toml:5: cors-credentials: expected origins by name, found any",
+        "site.toml:9: basic-auth \"404.html\", line 1: expected ",
+        "site.toml:10: route.status: expected ",
+    ]) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+    assert_eq!(found.len(), 6, "{found:?}");
 }
 
 #[test]

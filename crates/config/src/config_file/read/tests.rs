@@ -27,7 +27,7 @@ fn of_test(name: &str) -> Option<OsString> {
 fn parsed(folder: &Path) -> Result<ConfigFile, SiteError> {
     let path = folder.join("site.toml");
     let text = std::fs::read_to_string(&path).expect("it is there");
-    ConfigFile::parse_with(&path, &text, |_| Ok(()), &of_test)
+    ConfigFile::parse_with(&path, &text, ValueChecks::NONE, &of_test)
 }
 
 /// The problems of `site.toml`, without the folder's name.
@@ -202,8 +202,9 @@ fn a_secret_is_neither_in_what_is_in_effect_nor_in_a_problem() {
     assert!(!effective.contains("hunter2"), "{effective}");
     assert!(effective.contains("server-name = \"${DB_PASSWORD}\"  # file "), "{effective}");
     assert!(effective.contains("\"X-Key\" = \"k=${DB_PASSWORD}\"\n"), "{effective}");
-    let again = ConfigFile::parse_with(Path::new("/x/y.toml"), &effective, |_| Ok(()), &of_test)
-        .expect("it can be read again");
+    let again =
+        ConfigFile::parse_with(Path::new("/x/y.toml"), &effective, ValueChecks::NONE, &of_test)
+            .expect("it can be read again");
     assert_eq!(again.over_defaults().config, settings.config);
     assert_eq!(again.headers, file.headers);
     let found =

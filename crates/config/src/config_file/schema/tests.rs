@@ -1,7 +1,7 @@
 //! Whether the schema takes what the reader takes: a small validator of what it is made of.
 
 use super::*;
-use crate::config_file::ConfigFile;
+use crate::config_file::{ConfigFile, ValueChecks};
 use toml::de::{DeTable, DeValue};
 
 /// Checks a value, and says where it is against the schema.
@@ -126,18 +126,19 @@ fn sample() -> (std::path::PathBuf, String) {
 #[test]
 fn the_sample_is_read_and_is_by_the_schema() {
     let (path, text) = sample();
-    ConfigFile::parse(&path, &text, |_| Ok(())).expect("nothing is wrong with it");
+    ConfigFile::parse(&path, &text, ValueChecks::NONE).expect("nothing is wrong with it");
     against(&text).expect("the schema takes it");
 }
 
 #[test]
 fn what_is_in_effect_is_by_the_schema_and_reads_the_same() {
     let (path, text) = sample();
-    let file = ConfigFile::parse(&path, &text, |_| Ok(())).expect("nothing is wrong with it");
+    let file =
+        ConfigFile::parse(&path, &text, ValueChecks::NONE).expect("nothing is wrong with it");
     let effective = ConfigFile::effective(Some(&file), &file.over_defaults());
     against(&effective).unwrap_or_else(|error| panic!("{error}\n{effective}"));
     let elsewhere = std::path::Path::new("/elsewhere/site.toml");
-    let again = ConfigFile::parse(elsewhere, &effective, |_| Ok(()))
+    let again = ConfigFile::parse(elsewhere, &effective, ValueChecks::NONE)
         .unwrap_or_else(|error| panic!("{error}\n{effective}"));
     assert_eq!(again.over_defaults().config, file.over_defaults().config);
     let plain = |file: &ConfigFile| {
@@ -167,7 +168,7 @@ fn what_the_reader_refuses_the_schema_refuses() {
         "[[error-page]]\nstatus = 404",
     ] {
         assert!(against(text).is_err(), "the schema takes {text}");
-        let read = ConfigFile::parse(std::path::Path::new("site.toml"), text, |_| Ok(()));
+        let read = ConfigFile::parse(std::path::Path::new("site.toml"), text, ValueChecks::NONE);
         assert!(read.is_err(), "the reader takes {text}");
     }
 }
@@ -178,7 +179,8 @@ fn a_variable_may_stand_for_each_kind_of_setting() {
         header-timeout = \"${T:-5}s\"\ninclude = \"${D:-none}/*.toml\"\n";
     against(text).expect("the schema takes them");
     let path = std::path::Path::new("/nowhere/site.toml");
-    let file = ConfigFile::parse_with(path, text, |_| Ok(()), &|_| None).expect("they are read");
+    let file =
+        ConfigFile::parse_with(path, text, ValueChecks::NONE, &|_| None).expect("they are read");
     let config = file.over_defaults().config;
     assert_eq!(
         (config.workers, config.routes.hidden, config.scheduler.as_str()),
