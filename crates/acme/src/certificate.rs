@@ -4,14 +4,14 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use gustnado_tls::certificate_names;
+use gustnado_tls::{certificate_names, certificates_in};
 use instant_acme::CertificateIdentifier;
 use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, PublicKeyData,
 };
 use x509_cert::Certificate;
+use x509_cert::der::Encode;
 use x509_cert::der::pem::{LineEnding, encode_string};
-use x509_cert::der::{Decode, DecodePem, Encode};
 use x509_cert::ext::pkix::AuthorityKeyIdentifier;
 
 use crate::error::AcmeError;
@@ -41,11 +41,7 @@ impl HeldCertificate {
 
     /// Reads the first certificate of a text in PEM.
     pub(crate) fn parse(pem: &str) -> Option<Self> {
-        let start = pem.find("-----BEGIN CERTIFICATE-----")?;
-        let end = pem[start..].find("-----END CERTIFICATE-----")? + start;
-        let certificate =
-            Certificate::from_pem(format!("{}-----END CERTIFICATE-----\n", &pem[start..end]));
-        let certificate = certificate.ok()?;
+        let certificate = certificates_in(pem).next()??;
         let tbs = &certificate.tbs_certificate;
         let seconds = |time: &x509_cert::time::Time| {
             i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
@@ -137,19 +133,13 @@ pub(crate) fn joined(key: &KeyPair, chain: &str, names: &[String]) -> Result<Str
     if !held.has(names) {
         return Err(unusable(&format!("a certificate for {}", held.names.join(", "))));
     }
-    let certificate = first(chain).map_err(|error| unusable(&error.to_string()))?;
-    let public = certificate.tbs_certificate.subject_public_key_info.subject_public_key;
+    let all: Option<Vec<Certificate>> = certificates_in(chain).collect();
+    let all = all.ok_or_else(|| unusable("a malformed certificate"))?;
+    let public = &all[0].tbs_certificate.subject_public_key_info.subject_public_key;
     if key.der_bytes() != public.raw_bytes() {
         return Err(unusable("a certificate of another key"));
     }
     Ok(format!("{}{}\n", key_pem(key)?, chain.trim_end()))
-}
-
-/// Parses the first certificate of several.
-fn first(pem: &str) -> x509_cert::der::Result<Certificate> {
-    let chain = Certificate::load_pem_chain(pem.as_bytes())?;
-    let first = chain.into_iter().next().ok_or(x509_cert::der::ErrorKind::Failed)?;
-    Certificate::from_der(&first.to_der()?)
 }
 
 /// Returns the name by which an authority asks for an IP address (RFC 8738 §6).
@@ -198,6 +188,9 @@ mod tests {
         assert!(joined(&other, &chain, &all).is_err(), "of another key");
         assert!(joined(&key, &chain, &names(&["b.test"])).is_err(), "of another name");
         assert!(joined(&key, "nothing", &all).is_err());
+        let broken =
+            format!("{chain}-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n");
+        assert!(joined(&key, &broken, &all).is_err(), "malformed behind it");
     }
 
     #[test]

@@ -310,6 +310,13 @@ pub fn certificate_names(certificate: &Certificate) -> Vec<String> {
     names.iter().filter_map(name).collect()
 }
 
+/// Returns the certificates of a text in PEM, whatever else is in it; `None` for one that is
+/// malformed.
+pub fn certificates_in(pem: &str) -> impl Iterator<Item = Option<Certificate>> + '_ {
+    let found = CertificateDer::pem_slice_iter(pem.as_bytes());
+    found.map(|certificate| Certificate::from_der(&certificate.ok()?).ok())
+}
+
 fn ip_address(bytes: &[u8]) -> Option<String> {
     if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
         return Some(std::net::Ipv4Addr::from(v4).to_string());

@@ -91,7 +91,7 @@ pub use files::UnreadableFile;
 pub use handshake::{HandshakeError, TlsInfo};
 pub use handshake_failure::{HandshakeFailure, HandshakeRefusal};
 #[cfg(feature = "tls")]
-pub use identity::{IdentityError, SiteIdentity, certificate_names};
+pub use identity::{IdentityError, SiteIdentity, certificate_names, certificates_in};
 #[cfg(not(feature = "tls"))]
 pub use no_tls::{AcceptError, AcmeChallenges, TlsAcceptor, TlsInfo};
 pub use pacer::{BodyPacer, Grant, Pacer, RoutePacer};

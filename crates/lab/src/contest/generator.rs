@@ -9,6 +9,7 @@ use super::foreign::{self, ForeignRun};
 use super::tool::{Tool, ToolError};
 use super::{ab, h2load, wrk};
 use crate::outcome::{FORMAT, Outcome};
+use crate::output::json::{self, OutcomeJsonError};
 
 /// Additional time for opening, serving and closing all connections, and for each of them.
 const OVERHEAD: Duration = Duration::from_mins(1);
@@ -77,16 +78,14 @@ pub(super) fn measure(
         code => format!("exit code {}: {}", code.unwrap_or(-1), output.last_words()),
     };
     let json = output.stdout.find('{').map_or("", |at| &output.stdout[at..]);
-    let outcome: Outcome = serde_json::from_str(json).map_err(|error| {
-        Some(format!("the load generator printed no outcome ({error}); {}", words()))
-    })?;
-    if outcome.format != FORMAT {
-        let found = outcome.format;
-        return Err(Some(format!(
-            "the load generator prints format {found} and this reads {FORMAT}; use one version"
-        )));
-    }
-    Ok(outcome)
+    json::read(json).map_err(|error| {
+        Some(match error {
+            OutcomeJsonError::Format(found) => format!(
+                "the load generator prints format {found} and this reads {FORMAT}; use one version"
+            ),
+            error => format!("the load generator printed no outcome ({error}); {}", words()),
+        })
+    })
 }
 
 /// Returns the arguments of `gustnado bench` for a scenario.
