@@ -204,11 +204,13 @@ struct ClockCache<T> {
     hand: usize,
     cost: u64,
     cost_max: u64,
+    /// How far the clock of freshness is ahead of the worker's.
+    ahead_ms: u64,
 }
 
 struct CacheSlot<T> {
     file: T,
-    /// Until when it is served without a look at the disk.
+    /// Until when it is served without a look at the disk, by the clock of the cache.
     fresh_until_ms: u64,
     is_used: bool,
     cost: u64,
@@ -218,7 +220,7 @@ struct CacheSlot<T> {
 impl<T> ClockCache<T> {
     fn new(cost_max: u64) -> ClockCache<T> {
         let index = HashMap::with_hasher(RandomState::default());
-        ClockCache { index, slots: Vec::new(), recent: 0, hand: 0, cost: 0, cost_max }
+        ClockCache { index, slots: Vec::new(), recent: 0, hand: 0, cost: 0, cost_max, ahead_ms: 0 }
     }
 
     #[expect(clippy::inline_always, reason = "as a call it costs a request 20 instructions")]
@@ -228,7 +230,7 @@ impl<T> ClockCache<T> {
             self.recent = *self.index.get(path)?;
         }
         let slot = &mut self.slots[self.recent];
-        if now_ms >= slot.fresh_until_ms {
+        if now_ms + self.ahead_ms >= slot.fresh_until_ms {
             return None;
         }
         // Only a hit counts as use: an entry that is merely compared with the disk may be evicted.
@@ -248,12 +250,13 @@ impl<T> ClockCache<T> {
 
     fn mark_fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&T> {
         let slot = &mut self.slots[*self.index.get(path)?];
-        slot.fresh_until_ms = now_ms + FRESH_MS;
+        slot.fresh_until_ms = now_ms + self.ahead_ms + FRESH_MS;
         Some(&slot.file)
     }
 
+    /// Puts the clock forward until no entry is fresh, however many there are.
     fn expire(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.fresh_until_ms = 0);
+        self.ahead_ms += FRESH_MS;
     }
 
     fn insert(&mut self, path: &[u8], file: T, cost: u64, now_ms: u64) {
@@ -267,7 +270,7 @@ impl<T> ClockCache<T> {
         let path: Rc<[u8]> = Rc::from(path);
         self.index.insert(Rc::clone(&path), self.slots.len());
         self.cost += cost;
-        let fresh_until_ms = now_ms + FRESH_MS;
+        let fresh_until_ms = now_ms + self.ahead_ms + FRESH_MS;
         self.slots.push(CacheSlot { file, fresh_until_ms, is_used: false, cost, path });
     }
 

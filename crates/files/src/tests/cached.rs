@@ -31,6 +31,26 @@ fn a_change_is_seen_after_a_second_and_not_looked_for_before() {
 }
 
 #[test]
+fn an_upload_has_every_file_looked_at_once_more() {
+    for bytes in [10, 10_000] {
+        let mut scene = Scene::new();
+        scene.write("page", vec![b'1'; bytes]);
+        scene.get("/page");
+        for content in [b'2', b'3'] {
+            scene.replace("page", vec![content; bytes]);
+            scene.files.folder.note_written();
+            assert!(scene.get("/page").body == vec![content; bytes]);
+            scene.wait(100);
+        }
+        scene.replace("page", vec![b'4'; bytes]);
+        scene.wait(899);
+        assert!(scene.get("/page").body == vec![b'3'; bytes], "fresh for a second again");
+        scene.wait(1);
+        assert!(scene.get("/page").body == vec![b'4'; bytes]);
+    }
+}
+
+#[test]
 fn an_unchanged_file_keeps_its_tag_and_its_entry() {
     let mut scene = Scene::new();
     scene.write("page", "page");
