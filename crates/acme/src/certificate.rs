@@ -41,20 +41,23 @@ impl HeldCertificate {
 
     /// Reads the first certificate of a text in PEM.
     pub(crate) fn parse(pem: &str) -> Option<Self> {
-        let certificate = certificates_in(pem).next()??;
+        Some(Self::of(&certificates_in(pem).next()??))
+    }
+
+    fn of(certificate: &Certificate) -> Self {
         let tbs = &certificate.tbs_certificate;
         let seconds = |time: &x509_cert::time::Time| {
             i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
         };
         let serial = tbs.serial_number.as_bytes().iter().map(|byte| format!("{byte:02x}"));
-        Some(Self {
+        Self {
             serial: serial.collect(),
-            names: certificate_names(&certificate),
+            names: certificate_names(certificate),
             not_before_s: seconds(&tbs.validity.not_before),
             not_after_s: seconds(&tbs.validity.not_after),
             is_placeholder: tbs.issuer.to_string().contains(PLACEHOLDER),
-            id: id(&certificate),
-        })
+            id: id(certificate),
+        }
     }
 
     /// Returns whether it is for all of these names, and for no other.
@@ -129,13 +132,16 @@ fn pem(label: &'static str, der: &[u8]) -> Result<String, AcmeError> {
 /// - `chain`: in PEM.
 pub(crate) fn joined(key: &KeyPair, chain: &str, names: &[String]) -> Result<String, AcmeError> {
     let unusable = |why: &str| AcmeError::Unusable(why.to_owned());
-    let held = HeldCertificate::parse(chain).ok_or_else(|| unusable("no certificate"))?;
+    let all: Vec<Option<Certificate>> = certificates_in(chain).collect();
+    let Some(Some(first)) = all.first() else { return Err(unusable("no certificate")) };
+    let held = HeldCertificate::of(first);
     if !held.has(names) {
         return Err(unusable(&format!("a certificate for {}", held.names.join(", "))));
     }
-    let all: Option<Vec<Certificate>> = certificates_in(chain).collect();
-    let all = all.ok_or_else(|| unusable("a malformed certificate"))?;
-    let public = &all[0].tbs_certificate.subject_public_key_info.subject_public_key;
+    if all.iter().any(Option::is_none) {
+        return Err(unusable("a malformed certificate"));
+    }
+    let public = &first.tbs_certificate.subject_public_key_info.subject_public_key;
     if key.der_bytes() != public.raw_bytes() {
         return Err(unusable("a certificate of another key"));
     }

@@ -24,14 +24,16 @@ const NO_PAGE: &str = "The page of this application is not in its folder. It is 
     and is index.html without a name.";
 
 impl Folder {
-    /// Returns whether a file is not found by another path than its own, as another route responds
-    /// to that.
-    pub(super) fn is_guarded(&self, relative: &[u8]) -> bool {
+    /// Refuses a file by another path than its own if another route responds to that: it may be
+    /// guarded there.
+    pub(super) fn check_other(&self, relative: &[u8]) -> Result<(), Failure> {
         let (_, name) = parted(relative);
-        if self.settings.index.iter().any(|index| index.as_bytes() == name) {
-            return is_index_elsewhere(&self.elsewhere, relative);
-        }
-        is_elsewhere(&self.elsewhere, relative, false)
+        let is_guarded = if self.settings.index.iter().any(|index| index.as_bytes() == name) {
+            is_index_elsewhere(&self.elsewhere, relative)
+        } else {
+            is_elsewhere(&self.elsewhere, relative, false)
+        };
+        if is_guarded { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
     }
 
     /// Returns what a key leads to: a canonical path, or that of the application's page.

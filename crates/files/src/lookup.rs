@@ -102,13 +102,9 @@ fn find_in(
         traced.left_out(relative, TriedEntry::Forbidden);
         Err(Failure::Disk(Errno::NOENT))
     };
-    // Nor is what another route responds to, by any path but its own: it may be guarded there.
     let check_other = |relative: &[u8]| {
-        if !folder.is_guarded(relative) {
-            return Ok(());
-        }
-        traced.left_out(relative, TriedEntry::OtherRoute);
-        Err(Failure::Disk(Errno::NOENT))
+        let outcome = folder.check_other(relative);
+        outcome.inspect_err(|_| traced.left_out(relative, TriedEntry::OtherRoute))
     };
     let locate = |relative: &[u8]| {
         check(relative, false)?;

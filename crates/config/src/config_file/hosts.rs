@@ -25,15 +25,14 @@ pub(super) fn read_hosts(
         reader.problem(table.line, text);
     }
     for with_line in found {
-        let (host, line) = (with_line.value.to_ascii_lowercase(), with_line.line);
+        // (Shown as it was written: a value that is not to be shown is known so.)
+        let (found, line) = (with_line.value, with_line.line);
+        let host = found.to_ascii_lowercase();
         let known =
             taken.0.iter().find(|(known, _)| *known == host).map(|(_, place)| reader.seen(place));
         if let Err(expected) = check(&host) {
-            // (As it was written: a value that is not shown is known so.)
-            let found = with_line.value;
             reader.problem(line, format!("site.hosts: {expected}, found {found:?}"));
         } else if let Some(first) = known {
-            let found = with_line.value;
             let text =
                 format!("site.hosts: {found:?} has a site already ({first}); merge their routes");
             reader.problem(line, text);

@@ -21,9 +21,6 @@ pub(super) fn would_shadow(folder: &Folder, root: &Root, relative: &[u8], now: N
         }
         root.locate(path).map_err(Failure::Disk)
     };
-    let check_other = |path: &[u8]| {
-        if folder.is_guarded(path) { Err(Failure::Disk(Errno::NOENT)) } else { Ok(()) }
-    };
     let is_file =
         |path: &[u8]| locate(path).is_ok_and(|located| located.kind() == FileType::RegularFile);
     let has_siblings = folder.settings.precompressed != Precompressed::Off;
@@ -32,7 +29,7 @@ pub(super) fn would_shadow(folder: &Folder, root: &Root, relative: &[u8], now: N
         others.iter().any(|other| other.locate(relative).is_ok())
     };
     has_siblings && original_of(relative).is_some_and(is_file)
-        || folder.rules.would_shadow(relative, check_other, locate)
+        || folder.rules.would_shadow(relative, |path| folder.check_other(path), locate)
         || folder.keeps_file(relative) && is_former()
 }
 
