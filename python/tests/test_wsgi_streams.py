@@ -14,12 +14,23 @@ def slow(seconds, pieces):
         made.append(number)
         yield b"%d\\n" % number
 
+def waits():
+    yield b"first"
+    time.sleep(2)
+    yield b"second"
+
+LONG = 64 << 10
+
 def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain")])
     if environ["PATH_INFO"] == "/slow":
         return slow(0.005, 400)
     if environ["PATH_INFO"] == "/endless":
         return slow(0.02, 1_000_000)
+    if environ["PATH_INFO"] == "/waits":
+        return waits()
+    if environ["PATH_INFO"] == "/long":
+        return (b"%d" % n * LONG for n in range(3))
     return [b"%d" % len(made)]
 """
 
@@ -48,6 +59,23 @@ def test_a_piece_leaves_before_the_next_is_made(run):
         # Two streams make their pieces in turn, and neither has its own held up by the other's.
         other.settimeout(5)
         assert other.recv(4096)
+
+
+def test_the_first_piece_leaves_before_the_second_is_made(run):
+    server = run(PROGRAM)
+    with server.connect() as streamed:
+        began = time.monotonic()
+        streamed.sendall(ASK % b"/waits")
+        seen = b""
+        while b"first" not in seen:
+            seen += streamed.recv(4096)
+        assert time.monotonic() - began < 1 and b"second" not in seen
+
+
+def test_long_pieces_arrive_whole_and_in_order(run):
+    server = run(PROGRAM)
+    wanted = b"".join(b"%d" % n * (64 << 10) for n in range(3))
+    assert server.get("/long").body == wanted
 
 
 def test_the_end_comes_within_a_stream(run):
