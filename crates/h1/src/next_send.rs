@@ -1,5 +1,7 @@
 //! One send: a head, pieces of content, the end of chunks.
 
+use std::mem;
+
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
 use gustnado_http::fields::check_field;
@@ -12,6 +14,13 @@ const SHARED_FROM: usize = 4 << 10;
 /// How many times more uncopied than copied content one send may hold: its memory is in use anyway,
 /// by the handler that made it.
 const SHARED_FACTOR: usize = 16;
+
+/// Most bytes of a piece in one send, as of a file: within one packet of loopback. More of them let a
+/// reader of many connections run dry and sleep, and each packet wakes it, for more than twice the
+/// CPU (docs/results/large-files.md).
+const STEP_BYTES: usize = 60 << 10;
+/// What is left after a step goes with it if it is less than this.
+const REST_BYTES: usize = 8 << 10;
 
 /// The bytes of the next send.
 pub(super) struct NextSend {
@@ -37,19 +46,26 @@ impl NextSend {
         self.out.is_empty()
     }
 
-    /// Returns whether it must be sent before more is added.
+    /// Adds a piece, or the next step of a long one. Returns whether more may be added before it is
+    /// sent. Steps of long pieces go by themselves.
     ///
     /// - `copied_max`: the most copied bytes in one send.
-    pub(super) fn is_full(&self, copied_max: usize) -> bool {
-        self.copied >= copied_max || self.shared > copied_max.saturating_mul(SHARED_FACTOR)
+    pub(super) fn add(&mut self, piece: &mut Bytes, chunked: bool, copied_max: usize) -> bool {
+        let is_long = piece.len() >= STEP_BYTES + REST_BYTES;
+        if is_long && self.content > 0 {
+            return false;
+        }
+        // An empty piece adds nothing: as a chunk it would end the content.
+        if !piece.is_empty() {
+            self.push(take_step(piece), chunked);
+        }
+        let is_full =
+            self.copied >= copied_max || self.shared > copied_max.saturating_mul(SHARED_FACTOR);
+        !is_long && !is_full
     }
 
-    /// Adds a piece. An empty one is skipped: as a chunk it would end the content.
-    pub(super) fn push(&mut self, piece: Bytes, chunked: bool) {
+    fn push(&mut self, piece: Bytes, chunked: bool) {
         let length = piece.len();
-        if length == 0 {
-            return;
-        }
         self.content += length as u64;
         if chunked {
             write_size(&mut self.out.bytes, length as u64);
@@ -65,6 +81,15 @@ impl NextSend {
             self.out.bytes.extend_from_slice(b"\r\n");
         }
     }
+}
+
+/// Takes the next step of a piece. All steps of one are even, so that none is small.
+fn take_step(piece: &mut Bytes) -> Bytes {
+    let bytes = piece.len();
+    if bytes < STEP_BYTES + REST_BYTES {
+        return mem::take(piece);
+    }
+    piece.split_to(bytes.div_ceil(bytes.div_ceil(STEP_BYTES)))
 }
 
 /// Adds the end of chunked content (RFC 9112 §7.1.2).
@@ -102,8 +127,8 @@ mod tests {
     fn sends(count: usize, bytes: usize) -> (usize, usize) {
         let (mut next, mut sends, mut own) = (nothing(), 0, 0);
         for _ in 0..count {
-            next.push(vec![b'x'; bytes].into(), true);
-            if next.is_full(COPIED_MAX) {
+            let mut piece = Bytes::from(vec![b'x'; bytes]);
+            while !next.add(&mut piece, true, COPIED_MAX) {
                 own += next.out.bytes.len();
                 next = nothing();
                 sends += 1;
@@ -113,30 +138,50 @@ mod tests {
     }
 
     #[test]
-    fn large_pieces_leave_many_at_once_and_are_not_copied() {
+    fn many_pieces_leave_at_once_and_long_ones_are_not_copied() {
         // The copied bytes are the framing: 5 of the size, 4 of the line ends.
         assert_eq!(sends(16, 64 << 10), (4, 16 * 9));
         assert_eq!(sends(64, 16 << 10).0, 4);
-        assert_eq!(sends(1, 200 << 20).0, 1);
         assert_eq!(sends(64, 1 << 10).0, 4);
+    }
+
+    #[test]
+    fn a_long_piece_leaves_in_even_steps() {
+        for (bytes, wanted) in [(128 << 10, 3), (1 << 20, 18), (20 << 20, 342)] {
+            let (mut piece, mut steps) = (Bytes::from(vec![b'x'; bytes]), 0);
+            while !piece.is_empty() {
+                let step = take_step(&mut piece).len();
+                assert!(step <= STEP_BYTES && step > STEP_BYTES / 2, "{step} of {bytes}");
+                steps += 1;
+            }
+            assert_eq!(steps, wanted, "of {bytes}");
+            assert_eq!(sends(1, bytes).0, wanted, "of {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_long_piece_does_not_go_with_others() {
+        let (mut next, mut long) = (nothing(), Bytes::from(vec![b'x'; 1 << 20]));
+        assert!(next.add(&mut Bytes::from_static(b"before"), true, COPIED_MAX));
+        assert!(!next.add(&mut long, true, COPIED_MAX));
+        assert_eq!((next.content, long.len()), (6, 1 << 20));
     }
 
     #[test]
     fn a_piece_without_bytes_is_none() {
         let mut next = nothing();
-        next.push(Bytes::new(), true);
-        assert!(next.is_empty() && !next.is_full(1));
+        assert!(next.add(&mut Bytes::new(), true, 1) && next.is_empty());
     }
 
     #[test]
     fn what_is_gathered_is_framed_in_order() {
         let mut next = nothing();
-        next.push(Bytes::from_static(b"short"), true);
-        next.push(vec![b'x'; SHARED_FROM].into(), true);
-        next.push(Bytes::from_static(b"end"), true);
+        for piece in [vec![b'a'; 5], vec![b'x'; SHARED_FROM], vec![b'e'; 3]] {
+            assert!(next.add(&mut piece.into(), true, COPIED_MAX));
+        }
         end_chunks(None, &mut next);
         let long = "x".repeat(SHARED_FROM);
-        let wanted = format!("5\r\nshort\r\n1000\r\n{long}\r\n3\r\nend\r\n0\r\n\r\n");
+        let wanted = format!("5\r\naaaaa\r\n1000\r\n{long}\r\n3\r\neee\r\n0\r\n\r\n");
         assert_eq!(next.content, 8 + SHARED_FROM as u64);
         assert_eq!(next.out.take_bytes(), wanted.as_bytes());
     }

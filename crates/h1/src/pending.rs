@@ -20,11 +20,6 @@ use gustnado_app::hooks::Limit;
 use gustnado_files::Segment;
 use gustnado_web::response::{Content, Failed, OnUpgrade, Streamed, Trailers};
 
-/// Bytes of ready content in one send. They are not copied.
-const STEP_BYTES: usize = 1 << 20;
-/// The same at a pace, where they are copied.
-const PACED_STEP_BYTES: usize = 64 << 10;
-
 /// Sent bytes that cost one unit of the task's budget.
 const UNIT_BYTES: usize = 4 << 10;
 
@@ -60,6 +55,8 @@ pub(super) struct StreamOut {
     pub(super) streamed: Streamed,
     pub(super) chunked: bool,
     pub(super) trailers: Option<Trailers>,
+    /// What is left of its last piece.
+    pub(super) rest: Bytes,
 }
 
 impl PendingContent {
@@ -115,7 +112,8 @@ impl PendingContent {
             Content::Bytes(bytes) if bytes.len() <= inline_max => out.extend_from_slice(&bytes),
             Content::Bytes(bytes) => self.bytes = bytes,
             Content::Stream(streamed) => {
-                self.stream = Some(StreamOut { streamed, chunked, trailers });
+                let rest = Bytes::new();
+                self.stream = Some(StreamOut { streamed, chunked, trailers, rest });
             }
             Content::File(file) => {
                 out.extend_from_slice(file.body());
@@ -195,10 +193,8 @@ impl Conn {
         }
         // The head was written but not sent: it leaves in one packet with the first content.
         let mut next = NextSend::with_head(self.socket.take_unsent());
-        let step_bytes = if self.socket.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
         while !pending.bytes.is_empty() {
-            let step = pending.bytes.split_to(pending.bytes.len().min(step_bytes));
-            next.push(step, false);
+            next.add(&mut pending.bytes, false, usize::MAX);
             self.flush_next(&mut next, write).await?;
             // A fast reader would otherwise keep the worker from its other connections.
             yield_now().await;
@@ -305,16 +301,16 @@ impl Conn {
     ) -> Poll<Result<StreamPoll, ConnectionError>> {
         let mut in_flight = in_flight;
         loop {
+            if !next.add(&mut stream.rest, stream.chunked, self.app.stream_buffer_bytes) {
+                return Poll::Ready(Ok(StreamPoll::Flush));
+            }
             let polled = contained(|| stream.streamed.poll_next(context));
             match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
                 Poll::Ready(Some(Ok(piece))) => {
                     if !is_promised(&piece, left) {
                         return Poll::Ready(Ok(StreamPoll::Failed));
                     }
-                    next.push(piece, stream.chunked);
-                    if next.is_full(self.app.stream_buffer_bytes) {
-                        return Poll::Ready(Ok(StreamPoll::Flush));
-                    }
+                    stream.rest = piece;
                     continue;
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Ok(StreamPoll::Failed)),
