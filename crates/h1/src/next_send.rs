@@ -15,9 +15,9 @@ const SHARED_FROM: usize = 4 << 10;
 /// by the handler that made it.
 const SHARED_FACTOR: usize = 16;
 
-/// Most bytes of a piece in one send, as of a file: within one packet of loopback. More of them let a
-/// reader of many connections run dry and sleep, and each packet wakes it, for more than twice the
-/// CPU (docs/results/large-files.md).
+/// Most bytes of a piece in one send, as of a file: within one packet of loopback. More of them let
+/// a reader of many connections run dry and sleep, and each packet wakes it, for more than twice
+/// the CPU (docs/results/large-files.md).
 const STEP_BYTES: usize = 60 << 10;
 /// What is left after a step goes with it if it is less than this.
 const REST_BYTES: usize = 8 << 10;
