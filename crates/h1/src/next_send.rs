@@ -1,11 +1,9 @@
 //! One send: a head, pieces of content, the end of chunks.
 
-use std::mem;
-
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
 use gustnado_http::fields::check_field;
-use gustnado_tasks::{Connection, SendBuf, contained};
+use gustnado_tasks::{Connection, SendBuf, contained, send_step};
 
 use gustnado_web::response::Trailers;
 
@@ -14,13 +12,6 @@ const SHARED_FROM: usize = 4 << 10;
 /// How many times more uncopied than copied content one send may hold: its memory is in use anyway,
 /// by the handler that made it.
 const SHARED_FACTOR: usize = 16;
-
-/// Most bytes of a piece in one send, as of a file: within one packet of loopback. More of them let
-/// a reader of many connections run dry and sleep, and each packet wakes it, for more than twice
-/// the CPU (docs/results/large-files.md).
-const STEP_BYTES: usize = 60 << 10;
-/// What is left after a step goes with it if it is less than this.
-const REST_BYTES: usize = 8 << 10;
 
 /// The bytes of the next send.
 pub(super) struct NextSend {
@@ -51,13 +42,14 @@ impl NextSend {
     ///
     /// - `copied_max`: the most copied bytes in one send.
     pub(super) fn add(&mut self, piece: &mut Bytes, chunked: bool, copied_max: usize) -> bool {
-        let is_long = piece.len() >= STEP_BYTES + REST_BYTES;
+        let step = send_step(piece.len());
+        let is_long = step < piece.len();
         if is_long && self.content > 0 {
             return false;
         }
         // An empty piece adds nothing: as a chunk it would end the content.
         if !piece.is_empty() {
-            self.push(take_step(piece), chunked);
+            self.push(piece.split_to(step), chunked);
         }
         let is_full =
             self.copied >= copied_max || self.shared > copied_max.saturating_mul(SHARED_FACTOR);
@@ -81,15 +73,6 @@ impl NextSend {
             self.out.bytes.extend_from_slice(b"\r\n");
         }
     }
-}
-
-/// Takes the next step of a piece. All steps of one are even, so that none is small.
-fn take_step(piece: &mut Bytes) -> Bytes {
-    let bytes = piece.len();
-    if bytes < STEP_BYTES + REST_BYTES {
-        return mem::take(piece);
-    }
-    piece.split_to(bytes.div_ceil(bytes.div_ceil(STEP_BYTES)))
 }
 
 /// Adds the end of chunked content (RFC 9112 §7.1.2).
@@ -146,15 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_piece_leaves_in_even_steps() {
-        for (bytes, wanted) in [(128 << 10, 3), (1 << 20, 18), (20 << 20, 342)] {
-            let (mut piece, mut steps) = (Bytes::from(vec![b'x'; bytes]), 0);
-            while !piece.is_empty() {
-                let step = take_step(&mut piece).len();
-                assert!(step <= STEP_BYTES && step > STEP_BYTES / 2, "{step} of {bytes}");
-                steps += 1;
-            }
-            assert_eq!(steps, wanted, "of {bytes}");
+    fn a_long_piece_leaves_in_steps() {
+        for (bytes, wanted) in [(128 << 10, 3), (1 << 20, 17), (20 << 20, 342)] {
             assert_eq!(sends(1, bytes).0, wanted, "of {bytes}");
         }
     }

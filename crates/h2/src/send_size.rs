@@ -1,13 +1,13 @@
 //! How much one send holds.
 //!
 //! What is handed over cannot be overtaken: an urgent response waits behind it, here and in the
-//! kernel. A client that reads fast takes 64 KiB in less than a millisecond; for one that reads
+//! kernel. A client that reads fast takes 60 KiB in less than a millisecond; for one that reads
 //! slowly little is handed over at a time, and the kernel is told to take little.
 
 use crate::Http2Conn;
 
 /// What one send holds, about. Less would be more sends, more would make an urgent response wait.
-const OUT_KIB_MAX: u16 = 64;
+const OUT_KIB_MAX: u16 = 60;
 
 /// The same for a slow client: a line of 10 Mbit/s takes it in 13 ms.
 const SLOW_KIB: u16 = 16;

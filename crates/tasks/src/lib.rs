@@ -107,6 +107,7 @@ pub use net::connection_error::ConnectionError;
 pub use net::connection_id::{ConnectionId, TaskMark};
 pub use net::listener_handle::{ListenerHandle, Serve};
 pub use net::progress_timeout::{ProgressTimeout, ProgressWindow};
+pub use net::send_step::send_step;
 pub use net::send_watch::SendWatch;
 pub use pool::drain_report::DrainReport;
 pub use pool::driven::{Driven, Turned};

@@ -8,4 +8,5 @@ pub(crate) mod connection_id;
 pub(crate) mod idleness;
 pub(crate) mod listener_handle;
 pub(crate) mod progress_timeout;
+pub(crate) mod send_step;
 pub(crate) mod send_watch;

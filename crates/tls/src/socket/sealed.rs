@@ -14,6 +14,7 @@ use std::task::{Poll, ready};
 
 use gustnado_tasks::{
     Charge, Connection, ConnectionError, MemoryKind, OpenedRoom, RecvBuf, SendBuf, SendGuard,
+    send_step,
 };
 
 use super::record_sizes::RecordSizes;
@@ -22,9 +23,6 @@ use super::{More, Socket};
 use crate::handshake::TlsInfo;
 use crate::records::{CONTENT_BYTES_MAX, Opened, RecordError, record_bytes};
 use crate::session::Session;
-
-/// How much content is sealed at once: the kernel's send buffer takes as much.
-pub(super) const STEP_BYTES: usize = 64 << 10;
 
 /// How long the rest of a record may take where no request is under way.
 const RECORD_MS: u64 = 10_000;
@@ -154,7 +152,7 @@ impl Sealed {
         sealed: &mut Vec<u8>,
         now_ms: u64,
     ) -> Result<(), RecordError> {
-        let mut left = out.left().min(STEP_BYTES);
+        let mut left = send_step(out.left());
         let record_bytes = self.sizes.next(now_ms, out.left());
         let mut joined = Vec::new();
         while left > 0 {

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendWatch, yield_now};
+use gustnado_tasks::{
+    Connection, ConnectionError, ProgressTimeout, SendWatch, send_step, yield_now,
+};
 
 use super::Socket;
-use super::sealed::{STEP_BYTES, SealedSend, broken, charged};
+use super::sealed::{SealedSend, broken, charged};
 use super::sending::MoreTime;
 use crate::records::CONTENT_BYTES_MAX;
 
@@ -28,7 +30,7 @@ impl Socket {
         step: usize,
     ) -> Result<usize, ConnectionError> {
         STEP.with_borrow_mut(|bytes| {
-            bytes.resize(STEP_BYTES, 0);
+            bytes.resize(bytes.len().max(step), 0);
             let read = file.read_at(&mut bytes[..step], at).map_err(ConnectionError::Broken)?;
             if read == 0 {
                 return Err(ConnectionError::FileTruncated);
@@ -55,18 +57,18 @@ impl Socket {
         patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), ConnectionError> {
-        let mut step = STEP_BYTES;
+        let mut is_slow = false;
         while *at < end {
             let left = usize::try_from(end - *at).unwrap_or(usize::MAX);
-            let read = self.start_file_step(file, *at, left.min(step))?;
+            let step = if is_slow { left.min(CONTENT_BYTES_MAX) } else { send_step(left) };
+            let read = self.start_file_step(file, *at, step)?;
             self.refresh_now();
             let began_ms = self.now().mono_ms;
             self.set_deadline(began_ms.saturating_add(patience.first_look_ms()));
             self.sent(SendWatch::new(began_ms), patience, &mut *more).await?;
             *at += read as u64;
             // What a slow reader has not taken yet is held here, and not in the kernel's cache.
-            let is_slow = self.now().mono_ms.saturating_sub(began_ms) > SLOW_MS;
-            step = if is_slow { CONTENT_BYTES_MAX } else { STEP_BYTES };
+            is_slow = self.now().mono_ms.saturating_sub(began_ms) > SLOW_MS;
             if *at < end {
                 yield_now().await;
             }

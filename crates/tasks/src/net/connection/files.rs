@@ -13,21 +13,8 @@ use crate::exec::waits::WaitsOn;
 use crate::net::connection_error::ConnectionError;
 use crate::net::idleness::Idleness;
 use crate::net::progress_timeout::ProgressTimeout;
+use crate::net::send_step::send_step;
 use crate::net::send_watch::SendWatch;
-
-/// Most bytes handed to one `sendfile`, after which other tasks have their turn: whole pages within
-/// one packet of loopback. More of them at once let a reader of many connections run dry and sleep,
-/// and each packet wakes it: four times the CPU for 256 KB (docs/results/large-files.md).
-const FILE_STEP: usize = 60 << 10;
-/// What is left after a step goes with it if it is less than this.
-const FILE_REST: usize = 8 << 10;
-/// Most bytes read at once where `sendfile` cannot be used.
-const COPY_STEP: usize = 64 << 10;
-
-/// The bytes of the next step, of those that are left.
-fn step_of(left: u64) -> usize {
-    usize::try_from(left).ok().filter(|left| *left < FILE_STEP + FILE_REST).unwrap_or(FILE_STEP)
-}
 
 impl Connection {
     /// Sends the bytes of `file` from `offset` to `end`, never holding more than a step of them.
@@ -47,7 +34,7 @@ impl Connection {
         let mut watch = SendWatch::new(self.now.mono_ms);
         self.expect_file_step(&watch, patience, 0);
         while *offset < end {
-            let step = step_of(end - *offset);
+            let step = send_step(usize::try_from(end - *offset).unwrap_or(usize::MAX));
             let sent = poll_fn(|_| {
                 self.attempt(WaitsOn::SocketWrite, Idleness::Busy, |reactor, io, _, ctx| {
                     if !ctx.may_operate() {
@@ -77,7 +64,6 @@ impl Connection {
                 Err(ConnectionError::Broken(error))
                     if error.kind() == io::ErrorKind::Unsupported =>
                 {
-                    let step = step.min(COPY_STEP);
                     *offset += self.copy_file(file, *offset, step, patience).await?;
                 }
                 Err(error) => return Err(error),
@@ -123,22 +109,6 @@ impl Connection {
                 }
                 Err(error) => return Err(error),
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_step_is_much_larger_than_a_packet_and_no_last_one_is_small() {
-        for left in [1, 4_096, 61_440, 65_536, 69_631] {
-            assert_eq!(step_of(left) as u64, left, "all of {left}");
-        }
-        for left in [69_632, 262_144, 1 << 20, u64::MAX] {
-            assert_eq!(step_of(left), 61_440, "of {left}");
-            assert!(left - 61_440 >= 8_192, "of {left}");
         }
     }
 }
