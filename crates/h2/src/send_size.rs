@@ -6,7 +6,9 @@
 
 use crate::Http2Conn;
 
-/// What one send holds, about. Less would be more sends, more would make an urgent response wait.
+/// What one send holds, about: one packet of loopback, as a step of content by HTTP/1.1 (see
+/// [`gustnado_tasks::send_step`]). Less would be more sends, more would make an urgent response
+/// wait.
 const OUT_KIB_MAX: u16 = 60;
 
 /// The same for a slow client: a line of 10 Mbit/s takes it in 13 ms.
